@@ -1,0 +1,120 @@
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void fd_close(int fd)
+{
+        int saved = errno;
+
+        if (fd >= 0)
+                close(fd);
+        errno = saved;
+}
+
+int fd_set_nonblock(int fd)
+{
+        int flags = fcntl(fd, F_GETFL);
+
+        return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+int fd_write_all(int fd, struct str data, struct err *err)
+{
+        while (data.n) {
+                ssize_t n = write(fd, data.p, data.n);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return err_errno(err, E_IO, errno, "write");
+                data.p += n;
+                data.n -= (size_t)n;
+        }
+        return 0;
+}
+
+int file_read(const char *path, struct buf *out, struct err *err)
+{
+        _cleanup_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        buf_clear(out);
+        if (fd < 0)
+                return err_errno(err, errno == ENOENT ? E_NOT_FOUND : E_IO, errno, "cannot open %s", path);
+        for (;;) {
+                size_t  room = MIN(out->max - out->n, (size_t)65536);
+                char    extra, *to = room ? buf_reserve(out, room) : &extra;
+                ssize_t n = read(fd, to, room ? room : 1);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return err_errno(err, E_IO, errno, "cannot read %s", path);
+                if (n == 0)
+                        return 0;
+                if (!room)
+                        return err_set(err, E_TOO_LARGE, "%s is larger than %zu bytes", path, out->max);
+                out->n += (size_t)n;
+        }
+}
+
+static int sync_parent(const char *path, struct err *err)
+{
+        const char *slash = strrchr(path, '/');
+        _cleanup_(free_ptr) char *dir = slash ? xstrndup(path, MAX((size_t)(slash - path), (size_t)1))
+                                              : xstrdup(".");
+        _cleanup_(fd_close) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (fd < 0 || fsync(fd) < 0)
+                return err_errno(err, E_IO, errno, "cannot sync %s", dir);
+        return 0;
+}
+
+static int write_synced(const char *path, struct str data, unsigned mode, struct err *err)
+{
+        _cleanup_(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+
+        if (fd < 0)
+                return err_errno(err, E_IO, errno, "cannot create %s", path);
+        if (fd_write_all(fd, data, err) < 0)
+                return err_wrap(err, "%s", path);
+        if (fsync(fd) < 0)
+                return err_errno(err, E_IO, errno, "cannot sync %s", path);
+        return 0;
+}
+
+int file_replace(const char *path, struct str data, unsigned mode, struct err *err)
+{
+        _cleanup_(free_ptr) char *tmp = xasprintf("%s.%d.tmp", path, (int)getpid());
+
+        if (write_synced(tmp, data, mode, err) < 0) {
+                unlink(tmp);
+                return -1;
+        }
+        if (rename(tmp, path) < 0) {
+                err_errno(err, E_IO, errno, "cannot rename %s to %s", tmp, path);
+                unlink(tmp);
+                return -1;
+        }
+        return sync_parent(path, err);
+}
+
+int dir_make(const char *path, unsigned mode, struct err *err)
+{
+        _cleanup_(free_ptr) char *copy = xstrdup(path);
+
+        for (char *p = copy + 1;; p++) {
+                char c = *p;
+
+                if (c != '/' && c != '\0')
+                        continue;
+                *p = '\0';
+                if (mkdir(copy, mode) < 0 && errno != EEXIST)
+                        return err_errno(err, E_IO, errno, "cannot make directory %s", copy);
+                *p = c;
+                if (c == '\0')
+                        return 0;
+        }
+}

@@ -1,0 +1,30 @@
+/*
+ * file.h - files: bounded reads, atomic replacement, descriptors that close themselves.
+ */
+#pragma once
+
+#include "base/str.h"
+
+/* Reads PATH whole into OUT (which is cleared first); more than out->max bytes is E_TOO_LARGE. */
+int file_read(const char *path, struct buf *out, struct err *err) _must_check_;
+/* Writes a temporary file beside PATH, fsyncs it, renames it over PATH and fsyncs the directory. */
+int file_replace(const char *path, struct str data, unsigned mode, struct err *err) _must_check_;
+/* mkdir -p. */
+int dir_make(const char *path, unsigned mode, struct err *err) _must_check_;
+
+/* Writes all of DATA, whatever write() does. */
+int fd_write_all(int fd, struct str data, struct err *err) _must_check_;
+int fd_set_nonblock(int fd);
+void fd_close(int fd); /* -1 is allowed; errno stays */
+
+#define TAKE_FD(fd)                                                                                          \
+        ({                                                                                                   \
+                int taken_ = (fd);                                                                           \
+                (fd) = -1;                                                                                   \
+                taken_;                                                                                      \
+        })
+
+static inline void fd_close_p(int *fd)
+{
+        fd_close(*fd);
+}

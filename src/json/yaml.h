@@ -1,0 +1,22 @@
+/*
+ * yaml.h - YAML 1.1 as kubectl reads it, with line and column for messages.
+ *
+ * Plain scalars become what kubectl (sigs.k8s.io/yaml over go-yaml v2) makes of them: y, yes, on, true and their
+ * opposites are booleans; ~ and null are null; 0x1F, 0o17, 017 and 1_000 are numbers (written as decimals);
+ * .inf and .nan are refused, because JSON has no word for them; timestamps stay strings. Merge keys (<<) are
+ * applied. Keys become strings. Duplicate keys are refused, unlike in libyaml. Depth (100), size, nodes and what
+ * aliases expand to are bounded.
+ */
+#pragma once
+
+#include "json/doc.h"
+
+/* Every document of TEXT in order; NULs between documents ("---") that are empty are left out.
+ * RET is an array in the arena. Errors read "3:14: what is wrong". */
+int yaml_parse_all(struct arena *a, struct str text, const struct json_limits *limits, struct json ***ret,
+                   size_t *ret_n, struct err *err) _must_check_;
+/* Exactly one document. */
+struct json *yaml_parse(struct arena *a, struct str text, const struct json_limits *limits, struct err *err)
+                _must_check_;
+/* Reads PATH ("-": standard input), which holds one document of at most MAX bytes. */
+int doc_read_yaml(struct doc *doc, const char *path, size_t max, struct err *err) _must_check_;
