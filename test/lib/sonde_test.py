@@ -1,0 +1,343 @@
+"""sonde_test - what the tests written in Python share; the standard library is enough.
+
+A test file is a few functions and one call:
+
+    #!/usr/bin/python3
+    import os, sys
+    sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+    from sonde_test import ControlPlane, main, wait
+
+    def a_config_map_is_kept():
+        with cluster.namespace("keep") as ns:
+            status, made = cluster.api().post(f"/api/v1/namespaces/{ns}/configmaps", {"metadata": {"name": "a"}})
+            assert status == 201, made
+
+    with ControlPlane.shared() as cluster:
+        main(a_config_map_is_kept)
+
+Each function is one TAP point, named by the first line of its docstring or by its own name; it fails by raising
+(a plain assert will do) and leaves out what it cannot do by raising Skip. List the file in test/tests.list.
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import secrets
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+BUILD = os.environ.get("SONDE_BUILD", os.path.join(ROOT, "build"))  # where the programs under test are
+RIG = os.path.join(ROOT, "test", "cluster", "cluster")
+SOAK = os.environ.get("SONDE_SOAK") == "1"  # run the long forms
+
+# --- TAP ---------------------------------------------------------------------
+
+
+class Skip(Exception):
+    """Raised by a test that cannot run; the text says why. For absent outside data only."""
+
+
+def diag(text):
+    """Prints TEXT as TAP comments: shown when the test fails, kept in its log."""
+    for line in str(text).splitlines() or [""]:
+        print("# " + line, flush=True)
+
+
+def _title(test):
+    doc = (test.__doc__ or "").strip().splitlines()
+    return (doc[0] if doc else test.__name__.replace("_", " ")).replace("#", "")
+
+
+def main(*tests):
+    """Runs TESTS in order as TAP and exits: 1 when one failed. SystemExit passes `with` blocks, so they clean up."""
+    print(f"1..{len(tests)}", flush=True)
+    failed = 0
+    for number, test in enumerate(tests, 1):
+        began = time.monotonic()
+        try:
+            test()
+            print(f"ok {number} - {_title(test)}", flush=True)
+        except Skip as why:
+            print(f"ok {number} - {_title(test)} # SKIP {why}", flush=True)
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print(f"not ok {number} - {_title(test)}", flush=True)
+            diag(traceback.format_exc())
+        took = time.monotonic() - began
+        if took > 1:
+            diag(f"{took:.1f} s")
+    sys.exit(1 if failed else 0)
+
+
+def wait(condition, seconds=30, what=None, every=0.05):
+    """Calls CONDITION until it returns something true, and returns that. AssertionError after SECONDS.
+
+    An AssertionError inside CONDITION counts as "not yet", its text is shown when time is up."""
+    deadline = time.monotonic() + seconds
+    while True:
+        last = None
+        try:
+            value = condition()
+            if value:
+                return value
+            last = value
+        except AssertionError as e:
+            last = e
+        if time.monotonic() >= deadline:
+            raise AssertionError(f"after {seconds} s still not: {what or _title(condition)} (last: {last!r})")
+        time.sleep(every)
+
+
+# A timeout of test/run or ctrl-C ends the test through its `with` blocks.
+def _on_term(number, _frame):
+    sys.exit(128 + number)
+
+
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGTERM, _on_term)
+    signal.signal(signal.SIGHUP, _on_term)
+
+# --- programs ----------------------------------------------------------------
+
+
+def program(name):
+    """The path of a built program ("sonde", "test/json-check"); fails clearly when it is not built."""
+    path = os.path.join(BUILD, name)
+    assert os.access(path, os.X_OK), f"{path} is not built"
+    return path
+
+
+class Process:
+    """A program running beside the test, in its own process group; leaving the `with` block ends it.
+
+        with Process(program("sonde"), "operator", env={"KUBECONFIG": cluster.kubeconfig}) as p:
+            p.expect(r"synced in (\\d+) ms", 20)
+    """
+
+    def __init__(self, *argv, env=None, cwd=None, stdin=subprocess.DEVNULL):
+        self.lines = []  # all output so far, standard error included
+        self._changed = threading.Condition()
+        self._ended = False
+        self.popen = subprocess.Popen(argv, cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      env={**os.environ, **(env or {})}, start_new_session=True)
+        self.pid = self.popen.pid
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for raw in self.popen.stdout:
+            with self._changed:
+                self.lines.append(raw.decode("utf-8", "replace").rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def expect(self, pattern, seconds=30, start=0):
+        """Waits for a line (from number START on) that PATTERN matches; returns the match."""
+        deadline = time.monotonic() + seconds
+        at = start
+        with self._changed:
+            while True:
+                while at < len(self.lines):
+                    match = re.search(pattern, self.lines[at])
+                    if match:
+                        return match
+                    at += 1
+                left = deadline - time.monotonic()
+                if self._ended or left <= 0:
+                    why = "the program ended" if self._ended else f"{seconds} s passed"
+                    tail = "\n".join(self.lines[-20:])
+                    raise AssertionError(f"no line like {pattern!r}: {why}; its last lines:\n{tail}")
+                self._changed.wait(left)
+
+    def signal(self, number):
+        """Sends a signal to the program alone, not to its children."""
+        self.popen.send_signal(number)
+
+    def wait(self, seconds=30):
+        """Waits for the program's end; returns its exit code (negative: the signal that ended it)."""
+        try:
+            code = self.popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.popen.args[0]} still runs after {seconds} s") from None
+        self._reader.join(5)
+        return code
+
+    def stop(self, seconds=10):
+        """SIGTERM, then SIGKILL to the whole group after SECONDS; returns the exit code."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGCONT)
+            os.killpg(self.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return self.popen.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+# --- the control plane ---------------------------------------------------------
+
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+class Api:
+    """A plain client of the API: one connection, one request at a time, no retries. Not for two threads.
+
+    get/post/put/patch/delete return (HTTP status, decoded body)."""
+
+    def __init__(self, host, port, context, token=None, timeout=60):
+        self._make = lambda: http.client.HTTPSConnection(host, port, context=context, timeout=timeout)
+        self._connection = self._make()
+        self._headers = {"Accept": "application/json"}
+        if token:
+            self._headers["Authorization"] = "Bearer " + token
+
+    def _send(self, connection, method, path, body, content_type):
+        headers = dict(self._headers)
+        if body is not None:
+            headers["Content-Type"] = content_type
+            body = body if isinstance(body, (str, bytes)) else json.dumps(body)
+        connection.request(method, path, body, headers)
+        return connection.getresponse()
+
+    def request(self, method, path, body=None, content_type="application/json"):
+        try:
+            response = self._send(self._connection, method, path, body, content_type)
+            data = response.read()
+        except Exception:
+            self._connection.close()  # the next request starts with a new connection
+            raise
+        try:
+            return response.status, json.loads(data) if data else None
+        except ValueError:
+            return response.status, data.decode("utf-8", "replace")
+
+    def get(self, path):
+        return self.request("GET", path)
+
+    def post(self, path, body):
+        return self.request("POST", path, body)
+
+    def put(self, path, body):
+        return self.request("PUT", path, body)
+
+    def patch(self, path, body, content_type=MERGE_PATCH):
+        return self.request("PATCH", path, body, content_type)
+
+    def delete(self, path, body=None):
+        return self.request("DELETE", path, body)
+
+    def watch(self, path):
+        """Yields the events of a watch, on a connection of its own, until the server ends it."""
+        connection = self._make()
+        try:
+            response = self._send(connection, "GET", path, None, None)
+            assert response.status == 200, (response.status, response.read())
+            for line in response:
+                yield json.loads(line)
+        finally:
+            connection.close()
+
+    def close(self):
+        self._connection.close()
+
+
+class ControlPlane:
+    """etcd, API server, controller manager and scheduler of a test, started by test/cluster/cluster.
+
+    With RUN None the control plane gets a run directory of its own and ends with the `with` block. ENV sets the rig's
+    KCLUSTER_* variables, for example KCLUSTER_AUDIT="1". `shared()` is for tests that leave no traces outside
+    namespaces of their own: it uses the control plane that test/run keeps for all of them, and starts one without it.
+    """
+
+    def __init__(self, run=None, node=False, **env):
+        self._own = run is None
+        self.run = run
+        self._node = node
+        self._env = {**os.environ, **env}
+
+    @classmethod
+    def shared(cls):
+        return cls(run=os.environ.get("SONDE_SHARED_CLUSTER") or None)
+
+    def rig(self, *args, check=True):
+        """Runs `cluster ARGS...`; returns its standard output."""
+        done = subprocess.run([RIG, *map(str, args)], env={**self._env, "KCLUSTER_RUN": self.run}, check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if check and done.returncode != 0:
+            raise AssertionError(f"cluster {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def __enter__(self):
+        if self._own:
+            self._dir = tempfile.mkdtemp(prefix="sonde-cluster-")
+            self.run = os.path.join(self._dir, "run")
+            try:
+                self.rig("up", *([] if self._node else ["--control-plane-only"]))
+            except BaseException:
+                self.__exit__()
+                raise
+        self.kubeconfig = os.path.join(self.run, "admin.kubeconfig")
+        return self
+
+    def __exit__(self, *_):
+        if self._own:
+            self.rig("down", check=False)
+            shutil.rmtree(self._dir, ignore_errors=True)
+
+    def file(self, *path):
+        """A path in the run directory: file("log", "audit.log"), file("pki", "ca.crt")."""
+        return os.path.join(self.run, *path)
+
+    @property
+    def address(self):
+        """(host, port) of the API server."""
+        with open(self.kubeconfig, encoding="utf-8") as f:
+            match = re.search(r"server: https://([\d.]+):(\d+)", f.read())
+        return match[1], int(match[2])
+
+    def kubectl(self, *args, stdin=None, check=True):
+        """Runs kubectl; returns its standard output. STDIN is text for `-f -`. For errors: check=False, and rig()."""
+        done = subprocess.run([RIG, "kubectl", *map(str, args)], env={**self._env, "KCLUSTER_RUN": self.run},
+                              input=stdin or "", check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if check and done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def api(self, token=None, timeout=60):
+        """A new client: as the administrator, or with a bearer token."""
+        context = ssl.create_default_context(cafile=self.file("pki", "ca.crt"))
+        if not token:
+            context.load_cert_chain(self.file("pki", "admin.crt"), self.file("pki", "admin.key"))
+        return Api(*self.address, context, token, timeout)
+
+    @contextlib.contextmanager
+    def namespace(self, prefix="t"):
+        """A namespace of a new name, deleted (without waiting) at the end."""
+        name = f"{prefix}-{secrets.token_hex(4)}"
+        status, body = self.api().post("/api/v1/namespaces", {"metadata": {"name": name}})
+        assert status == 201, body
+        try:
+            yield name
+        finally:
+            with contextlib.suppress(OSError):
+                self.api().delete(f"/api/v1/namespaces/{name}")
