@@ -1,0 +1,20 @@
+/*
+ * kinds - one folder a kind of request: its spec, its plan, its settle.
+ *
+ * Planned; this header is the design until the code is here. The kinds to come:
+ *
+ *   dgdr           DynamoGraphDeploymentRequest   nvidia.com/v1alpha1
+ *   cudaexperiment CUDAExperiment and its WorkloadProfile   gpu.scheduler.io/v1alpha1
+ *   algorithm      AlgorithmProfiling, AlgorithmComparison  dprofiler.io/v1alpha1
+ *
+ * What a kind will own: reading its spec with defaults and all refusals at once; plan, which says what objects must
+ * exist for a run; settle, which says what pods, ConfigMaps and Job mean for the request: status, conditions,
+ * events, what follows, when to look again. A table registers each kind with the runtime; a sixth kind is one more
+ * folder here and one CRD file, or the design has failed.
+ *
+ * What it must not do: ask for the clock, randomness or the network (everything a decision may use is passed in, see
+ * src/decide/); remember anything between two calls; make up a name that a second call would not make again.
+ */
+#pragma once
+
+#include "base/base.h"

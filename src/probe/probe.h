@@ -1,0 +1,22 @@
+/*
+ * probe - the profilers: measuring a process, a GPU program, an inference server.
+ *
+ * Planned; this header is the design until the code is here.
+ *
+ *   probe  any command, built-in algorithm or framework adapter: wall, user, system, peak memory, faults, switches,
+ *          I/O, cgroup and hardware counters where the kernel allows, of the whole process tree, once an iteration
+ *   ncu    an executable under Nsight Compute: collects, imports every CSV layout, classifies what bounds it
+ *   load   the LLM load generator: OpenAI-compatible streaming, open and closed loop, times taken at the socket
+ *   sla    the SLA profiler: the seven phases over temporary deployments, an endpoint, a process or the simulation
+ *   sim    the simulated inference engine, with a known performance model and the truth it must measure
+ *
+ * Each reports through the run protocol (src/run/), leaves its result and checkpoint in the run directory, and is
+ * also a command that a person can use by hand.
+ *
+ * What it must not do: cost the measured program anything that can be measured; hide its own error (a run in which
+ * the client was the bottleneck is invalid and says so); show simulated or replayed values without the label; watch
+ * or decide anything (it knows no custom resource, but for the temporary deployments that `sla` makes and removes).
+ */
+#pragma once
+
+#include "base/base.h"
