@@ -37,7 +37,7 @@ struct json_limits {
         size_t   nodes;
 };
 
-/* 8 MiB, 128 deep, one million nodes: what a null limit means. */
+/* 8 MiB, 128 deep, one million nodes: what NULL limits and a limit of 0 mean. No depth goes beyond 1024. */
 extern const struct json_limits JSON_LIMITS_DEFAULT;
 
 /* ---- parse: RFC 8259 exactly; valid UTF-8 only; of two members of one name the last wins, in the first's place */
