@@ -1,0 +1,56 @@
+# The front door. What each target does is in scripts/ and test/run; the build itself is meson's (meson.build).
+# On Debian 12 every target first installs what is missing (scripts/deps), says what, and asks nothing.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+.PHONY: help run build test test-quick soak fuzz bench lint image clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
+
+run: ## install what is missing, build, and show what works today
+	@scripts/deps build
+	@scripts/build plain
+	@scripts/demo
+
+build: ## build the programs into build/
+	@scripts/deps build
+	@scripts/build plain
+
+test: ## all tests: unit, structure, fuzzers for 15 s each, and those on a real control plane
+	@scripts/deps build test cluster
+	@scripts/build plain asan fuzz
+	@test/cluster/cluster build
+	@test/run --level cluster
+
+test-quick: ## the tests without a control plane, in under 20 s
+	@scripts/deps build test
+	@scripts/build plain asan
+	@test/run --level quick
+
+soak: ## all tests in their long forms: 1 000 fault schedules, 10 minutes of churn, 10 minutes a fuzzer
+	@scripts/deps build test cluster
+	@scripts/build plain asan fuzz
+	@test/cluster/cluster build
+	@SONDE_SOAK=1 test/run --level soak
+
+fuzz: ## fuzz for TIME=60 seconds each; NAME=json for one, MERGE=1 to keep new corpus files
+	@scripts/deps build test
+	@scripts/build fuzz
+	@MERGE=$(MERGE) scripts/fuzz $(or $(TIME),60) $(NAME)
+
+bench: ## measure, with peers side by side
+	@scripts/deps build bench cluster
+	@scripts/build plain
+	@scripts/bench
+
+lint: ## formatter, clang-tidy, cppcheck, shellcheck
+	@scripts/deps build test lint
+	@scripts/lint
+
+image: ## the pod's image as an archive, build/sonde-pod.tar (no Docker needed)
+	@scripts/deps build
+	@scripts/build plain
+	@scripts/image build/sonde-pod build/sonde-pod.tar
+
+clean: ## remove build/
+	@rm -rf build
