@@ -17,6 +17,7 @@ struct loop;
 
 /* CLOCK (borrowed; NULL: the real one) and LOG (borrowed; may be NULL) outlive the loop. */
 struct loop *loop_new(struct clock *clock, const struct log *log, struct err *err) _must_check_;
+/* After everything that uses it. Runs what is deferred; does not wait for the worker (see loop_offload()). */
 void         loop_free(struct loop *loop);
 int          loop_run(struct loop *loop); /* until loop_stop(); returns its code */
 bool         loop_turn(struct loop *loop, bool may_wait); /* one round; false: stopped, or nothing left to wait for */
@@ -60,7 +61,10 @@ struct defer {
 void defer_run(struct loop *loop, struct defer *d, void (*fn)(struct defer *defer));
 void defer_cancel(struct defer *d);
 
-/* ---- signals: blocked for the process and read through a signalfd. One handler a signal. */
+/*
+ * ---- signals: blocked for the process and read through a signalfd. One handler a signal; FN NULL: none any more.
+ * Children inherit the mask: give them a clean one. SIGPIPE is left alone: this layer sends with MSG_NOSIGNAL.
+ */
 int loop_on_signal(struct loop *loop, int signo, void (*fn)(void *arg, int signo), void *arg);
 
 /* ---- children, by pidfd. STATUS is waitpid()'s. */
@@ -69,7 +73,11 @@ struct child *child_watch(struct loop *loop, pid_t pid, void (*fn)(void *arg, in
                           struct err *err) _must_check_;
 void child_forget(struct child *c); /* no callback; the child is still reaped */
 
-/* ---- blocking work: RUN on the worker thread (shares nothing but *work), then DONE in the loop. */
+/*
+ * ---- blocking work: RUN on the worker thread (shares nothing but *work and must not look at `canceled`), then DONE
+ * in the loop. loop_free() marks what is left as canceled and calls DONE, without RUN if that had not begun; if RUN is
+ * under way, DONE follows it on the worker's thread.
+ */
 struct work {
         struct list node;
         void (*run)(struct work *work);
