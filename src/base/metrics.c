@@ -144,6 +144,16 @@ void metrics_on_collect(struct metrics *m, void (*fn)(void *arg), void *arg)
         *vec_push(&m->collectors) = (struct collector){fn, arg};
 }
 
+void metrics_off_collect(struct metrics *m, void (*fn)(void *arg), void *arg)
+{
+        size_t kept = 0;
+
+        for (size_t i = 0; i < m->collectors.n; i++)
+                if (m->collectors.v[i].fn != fn || m->collectors.v[i].arg != arg)
+                        m->collectors.v[kept++] = m->collectors.v[i];
+        m->collectors.n = kept;
+}
+
 static void add_number(struct buf *b, double v)
 {
         if (isinf(v))

@@ -35,6 +35,7 @@ double metric_value(const struct metric *m); /* histograms: the count */
 
 /* Calls FN(ARG) before every exposition, to fill gauges that are derived. */
 void metrics_on_collect(struct metrics *m, void (*fn)(void *arg), void *arg);
+void metrics_off_collect(struct metrics *m, void (*fn)(void *arg), void *arg); /* ARG goes before the metrics do */
 void metrics_write(struct metrics *m, struct buf *out);
 /* Registers the process_* set: CPU, memory, descriptors, start time. */
 void metrics_add_process(struct metrics *m);
