@@ -36,13 +36,9 @@ int fd_write_all(int fd, struct str data, struct err *err)
         return 0;
 }
 
-int file_read(const char *path, struct buf *out, struct err *err)
+int fd_read_all(int fd, const char *name, struct buf *out, struct err *err)
 {
-        _cleanup_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
-
         buf_clear(out);
-        if (fd < 0)
-                return err_errno(err, errno == ENOENT ? E_NOT_FOUND : E_IO, errno, "cannot open %s", path);
         for (;;) {
                 size_t  room = MIN(out->max - out->n, (size_t)65536);
                 char    extra, *to = room ? buf_reserve(out, room) : &extra;
@@ -51,13 +47,23 @@ int file_read(const char *path, struct buf *out, struct err *err)
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
-                        return err_errno(err, E_IO, errno, "cannot read %s", path);
+                        return err_errno(err, E_IO, errno, "cannot read %s", name);
                 if (n == 0)
                         return 0;
                 if (!room)
-                        return err_set(err, E_TOO_LARGE, "%s is larger than %zu bytes", path, out->max);
+                        return err_set(err, E_TOO_LARGE, "%s is larger than %zu bytes", name, out->max);
                 out->n += (size_t)n;
         }
+}
+
+int file_read(const char *path, struct buf *out, struct err *err)
+{
+        _cleanup_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        buf_clear(out);
+        if (fd < 0)
+                return err_errno(err, errno == ENOENT ? E_NOT_FOUND : E_IO, errno, "cannot open %s", path);
+        return fd_read_all(fd, path, out, err);
 }
 
 static int sync_parent(const char *path, struct err *err)

@@ -12,6 +12,8 @@ int file_replace(const char *path, struct str data, unsigned mode, struct err *e
 /* mkdir -p. */
 int dir_make(const char *path, unsigned mode, struct err *err) _must_check_;
 
+/* Reads FD to its end as file_read() does; NAME is for messages. */
+int fd_read_all(int fd, const char *name, struct buf *out, struct err *err) _must_check_;
 /* Writes all of DATA, whatever write() does. */
 int fd_write_all(int fd, struct str data, struct err *err) _must_check_;
 int fd_set_nonblock(int fd);
