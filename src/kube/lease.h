@@ -27,12 +27,19 @@ struct lease_config {
         void *arg;
 };
 
-/* Starts to compete at once. */
+/*
+ * Starts to compete at once. After on_lost it is over: it sends nothing more and is only good for lease_free(), which
+ * may be called from any of its callbacks.
+ */
 struct lease *lease_new(const struct lease_config *config, struct err *err) _must_check_;
 void          lease_free(struct lease *l); /* without giving it back */
-/* True while the lease is ours by our own clock, read now. */
+/*
+ * True while the lease is ours by our own clock, read now: until renew_deadline after the moment BEFORE the last
+ * successful renewal was sent. A follower counts the longer duration from when it saw that renewal, which is later, so
+ * whoever trusts this stops (duration - renew_deadline) before anybody else may begin, whatever the network does.
+ */
 bool        lease_held(const struct lease *l);
-const char *lease_leader(const struct lease *l); /* identity last seen, "" if none */
+const char *lease_leader(const struct lease *l); /* identity last seen, "" if none; until the next callback */
 /* Gives it back (holder empty, duration 1 s); DONE when that is known or 2 s have passed. No callback after. */
 void lease_release(struct lease *l, void (*done)(void *arg), void *arg);
 
