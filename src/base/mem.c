@@ -134,6 +134,13 @@ void arena_done(struct arena *a)
         *a = (struct arena)ARENA_INIT;
 }
 
+void arena_wipe(struct arena *a)
+{
+        for (struct arena_block *b = a->block; b; b = b->prev)
+                mem_wipe(b->data, b->size);
+        arena_done(a);
+}
+
 void arena_reset(struct arena *a, size_t keep)
 {
         struct arena_block *best = NULL, *b, *prev;

@@ -87,6 +87,7 @@ struct arena {
         }
 
 void arena_done(struct arena *a);
+void arena_wipe(struct arena *a); /* the same for one that held secrets */
 /* Forgets all that was handed out. Keeps at most KEEP bytes of blocks for reuse (SIZE_MAX: all). */
 void arena_reset(struct arena *a, size_t keep);
 
@@ -117,3 +118,4 @@ char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) _printf_(2, 0)
 #define arena_new_array(a, type, n) ((type *)arena_zalloc((a), (size_t)(n) * sizeof(type)))
 
 DEFINE_CLEANUP_STRUCT(struct arena, arena_done)
+DEFINE_CLEANUP_STRUCT(struct arena, arena_wipe)

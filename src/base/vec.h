@@ -29,4 +29,4 @@ void vec_grow_raw(void **v, size_t n, size_t *cap, size_t size);
                 (vec)->v = NULL;                                                                             \
                 (vec)->n = (vec)->cap = 0;                                                                   \
         } while (0)
-#define vec_foreach(it, vec) for (__typeof__((vec)->v) it = (vec)->v; it && it < (vec)->v + (vec)->n; it++)
+#define vec_foreach(it, vec) for (__typeof__((vec)->v + 0) it = (vec)->v; it && it < (vec)->v + (vec)->n; it++)

@@ -18,6 +18,7 @@ struct kube_exec {
         char **env;         /* "NAME=value", NULL-terminated, or NULL */
         char  *install_hint;
         bool   provide_cluster_info;
+        char  *cluster_config; /* what the cluster's extension client.authentication.k8s.io/exec holds, as JSON, or NULL */
 };
 
 struct kube_config {
