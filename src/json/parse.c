@@ -1,18 +1,23 @@
 /*
  * The parser: one pass over the text, which it overwrites. Strings are decoded where they stand and end in a NUL
  * where their closing quote was; numbers stay as they are. An open container keeps the one around it in `next`, which
- * it needs for its siblings only once it is closed; so nesting costs no stack.
+ * it needs for its siblings only once it is closed; so nesting costs no stack. The place in the text, `at`, is handed
+ * down and comes back up, so that it stays in a register; NULL means that parsing failed and p->err says why.
  */
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "json/internal.h"
 
 const struct json_limits JSON_LIMITS_DEFAULT = {.bytes = 8u << 20, .depth = 128, .nodes = 1000000};
 
 struct parser {
-        char *at; /* the next byte; *end is a NUL that no rule accepts, so few loops look at `end` */
-        char *end;
+        char *end; /* *end is a NUL that no rule accepts, so few loops look at `end` */
         struct arena *arena;
-        struct json *open; /* the innermost container */
-        const char *key;   /* of the value that comes next */
+        struct json *open;  /* the innermost container */
+        struct json *value; /* the last one read */
+        const char *key;    /* of the value that comes next */
         uint32_t key_len;
         unsigned depth; /* how much deeper it may get */
         size_t nodes;   /* how many more there may be */
@@ -21,87 +26,103 @@ struct parser {
         struct err *err;
 };
 
-/* All failures end here. Columns count bytes. */
-static void *fail_at(struct parser *p, const char *at, const char *what)
+/* Columns count bytes. */
+static __attribute__((cold)) char *fail(struct parser *p, const char *at, const char *what)
 {
         err_set(p->err, E_INVALID, "invalid JSON at %u:%zu: %s%s", p->line, (size_t)(at - p->line_start) + 1,
                 what, at == p->end ? ", found the end" : "");
         return NULL;
 }
 
-static void *fail(struct parser *p, const char *what)
+static __attribute__((cold)) char *too_large(struct parser *p, const char *at, const char *what)
 {
-        return fail_at(p, p->at, what);
-}
-
-static void *too_large(struct parser *p, const char *what)
-{
-        err_set(p->err, E_TOO_LARGE, "JSON at %u:%zu is too large: %s", p->line,
-                (size_t)(p->at - p->line_start) + 1, what);
+        err_set(p->err, E_TOO_LARGE, "JSON is too large at %u:%zu: %s", p->line,
+                (size_t)(at - p->line_start) + 1, what);
         return NULL;
 }
 
-static char skip_blanks_slow(struct parser *p)
+static char *skip_blanks_slow(struct parser *p, char *at)
 {
-        for (;; p->at++) {
-                char c = *p->at;
-
-                if (c == '\n') {
+        for (;; at++) {
+                if (*at == '\n') {
                         p->line++;
-                        p->line_start = p->at + 1;
-                } else if (c != ' ' && c != '\t' && c != '\r') {
-                        return c;
+                        p->line_start = at + 1;
+                } else if (*at != ' ' && *at != '\t' && *at != '\r') {
+                        return at;
                 }
         }
 }
 
 /* The next byte that is no blank. */
-static inline char skip_blanks(struct parser *p)
+static inline char *skip_blanks(struct parser *p, char *at)
 {
-        char c = *p->at;
-
-        return __builtin_expect((unsigned char)c > ' ', 1) ? c : skip_blanks_slow(p);
+        return __builtin_expect((unsigned char)*at > ' ', 1) ? at : skip_blanks_slow(p, at);
 }
 
-static inline struct json *new_node(struct parser *p, enum json_type type)
+/* A node for the value at AT, which becomes p->value. */
+static inline struct json *new_node(struct parser *p, const char *at, enum json_type type)
 {
         struct json *j;
 
-        if (__builtin_expect(p->nodes == 0, 0))
-                return too_large(p, "too many values");
+        if (__builtin_expect(p->nodes == 0, 0)) {
+                too_large(p, at, "too many values");
+                return NULL;
+        }
         p->nodes--;
         j = arena_alloc(p->arena, sizeof(*j));
-        j->next = NULL;
-        j->key = p->key;
-        j->last = NULL;
-        j->key_len = p->key_len;
-        j->len = 0;
-        j->line = 0;
-        j->column = 0;
-        j->type = (uint8_t)type;
-        j->has_nul = 0;
+        *j = (struct json){.key = p->key, .key_len = p->key_len, .type = (uint8_t)type};
+        p->value = j;
         return j;
 }
+
+/*
+ * Strings are looked through RUN_STEP bytes at a time. run_stops() marks the bytes that end a run (quote, backslash,
+ * control characters) and in TOP those that are not ASCII, with one bit for every 2^RUN_SHIFT bits. Only the lowest
+ * mark is sure to be right, and only the lowest is looked at.
+ */
+#ifdef __SSE2__
+enum { RUN_STEP = 16, RUN_SHIFT = 0 };
+
+static inline uint64_t run_stops(const char *at, uint64_t *top)
+{
+        __m128i w = _mm_loadu_si128((const __m128i *)(const void *)at);
+        __m128i quote = _mm_cmpeq_epi8(w, _mm_set1_epi8('"')), slash = _mm_cmpeq_epi8(w, _mm_set1_epi8('\\'));
+        __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(w, _mm_set1_epi8(0x1F)), w);
+
+        *top = (unsigned)_mm_movemask_epi8(w);
+        return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), control));
+}
+#else
+enum { RUN_STEP = 8, RUN_SHIFT = 3 };
+
+static inline uint64_t run_stops(const char *at, uint64_t *top)
+{
+        uint64_t w = load8(at);
+
+        *top = w & BYTES_80;
+        return string_stops(w);
+}
+#endif
 
 /* The first quote, backslash, control character or the end, from AT. HIGH collects the top bits passed over. */
 static inline char *scan_run(const struct parser *p, char *at, uint64_t *high)
 {
-        while (p->end - at >= 8) {
-                uint64_t w = load8(at), stop = string_stops(w);
+        while (p->end - at >= RUN_STEP) {
+                uint64_t top, stop = run_stops(at, &top);
 
                 if (stop) {
-                        *high |= w & ((stop & -stop) - 1);
-                        return at + (__builtin_ctzll(stop) >> 3);
+                        *high |= top & ((stop & -stop) - 1);
+                        return at + (__builtin_ctzll(stop) >> RUN_SHIFT);
                 }
-                *high |= w;
-                at += 8;
+                *high |= top;
+                at += RUN_STEP;
         }
         for (;; at++) {
                 unsigned char c = (unsigned char)*at;
 
                 if (c < 0x20 || c == '"' || c == '\\')
                         return at;
-                *high |= c;
+                *high |= c & 0x80;
         }
 }
 
@@ -128,131 +149,128 @@ static int32_t hex4(const char *at)
         return v;
 }
 
-/* Decodes \uXXXX at p->at, a surrogate pair as one character, to DST; returns where it ended. */
-static char *decode_unicode(struct parser *p, char *dst)
+/* Decodes \uXXXX at AT, a surrogate pair as one character, to *DST. */
+static char *decode_unicode(struct parser *p, char *at, char **dst)
 {
-        int32_t c = hex4(p->at + 2), low;
+        int32_t c = hex4(at + 2), low;
 
         if (c < 0)
-                return fail(p, "expected four hexadecimal digits after \\u");
+                return fail(p, at, "expected four hexadecimal digits after \\u");
         if (c >= 0xDC00 && c <= 0xDFFF)
-                return fail(p, "low surrogate without a high one before it");
-        p->at += 6;
+                return fail(p, at, "low surrogate without a high one before it");
+        at += 6;
         if (c >= 0xD800 && c <= 0xDBFF) {
-                low = p->at[0] == '\\' && p->at[1] == 'u' ? hex4(p->at + 2) : -1;
+                low = at[0] == '\\' && at[1] == 'u' ? hex4(at + 2) : -1;
                 if (low < 0xDC00 || low > 0xDFFF)
-                        return fail(p, "expected a low surrogate after a high one");
-                p->at += 6;
+                        return fail(p, at, "expected a low surrogate after a high one");
+                at += 6;
                 c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
         }
-        return dst + utf8_encode((uint32_t)c, dst);
+        *dst += utf8_encode((uint32_t)c, *dst);
+        return at;
 }
 
-static char *decode_escape(struct parser *p, char *dst)
+/* Decodes the escape at AT to *DST, which is never ahead of it. */
+static char *decode_escape(struct parser *p, char *at, char **dst)
 {
         static const char single[256] = {
                         ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
                         ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
         };
-        char c = p->at[1];
+        char c = single[(unsigned char)at[1]];
 
-        if (c == 'u')
-                return decode_unicode(p, dst);
-        if (!single[(unsigned char)c]) {
-                p->at++;
-                return fail(p, "expected one of \"\\/bfnrtu after a backslash");
-        }
-        *dst = single[(unsigned char)c];
-        p->at += 2;
-        return dst + 1;
+        if (at[1] == 'u')
+                return decode_unicode(p, at, dst);
+        if (!c)
+                return fail(p, at + 1, "expected one of \"\\/bfnrtu after a backslash");
+        *(*dst)++ = c;
+        return at + 2;
 }
 
 struct text {
-        char *p; /* NULL: failed */
+        char *p;
         uint32_t n;
         bool has_nul;
 };
 
-/* The string from START on has been read up to AT, its end. */
-static struct text end_string(struct parser *p, char *start, char *dst, char *at, uint64_t high)
+/* The string has been read up to AT, and its decoded form ends at DST. */
+static char *end_string(struct parser *p, char *at, char *dst, uint64_t high, struct text *ret)
 {
-        p->at = at;
         if (*at != '"')
-                return (struct text){
-                                fail(p, at == p->end ? "expected '\"'" : "control character in a string")};
-        if (high & BYTES_80 && !utf8_valid(start, (size_t)(dst - start)))
-                return (struct text){fail_at(p, start - 1, "the string is not valid UTF-8")};
+                return fail(p, at, at == p->end ? "expected '\"'" : "control character in a string");
+        if (high && !utf8_valid(ret->p, (size_t)(dst - ret->p)))
+                return fail(p, ret->p - 1, "the string is not valid UTF-8");
         *dst = '\0';
-        p->at++;
-        return (struct text){start, (uint32_t)(dst - start), false};
+        ret->n = (uint32_t)(dst - ret->p);
+        return at + 1;
 }
 
-/* The string at START has its first backslash at AT: from here on it moves as it shrinks. */
-static struct text escaped_string(struct parser *p, char *start, char *at, uint64_t high)
+/* The string at ret->p has its first backslash at AT: from here on it moves as it shrinks. */
+static char *escaped_string(struct parser *p, char *at, uint64_t high, struct text *ret)
 {
         char *dst = at;
-        bool has_nul = false;
-        struct text t;
 
         while (*at == '\\') {
                 char *from, *was = dst;
 
-                p->at = at;
-                dst = decode_escape(p, dst);
-                if (!dst)
-                        return (struct text){NULL};
-                has_nul |= *was == '\0';
-                from = p->at;
+                from = decode_escape(p, at, &dst);
+                if (!from)
+                        return NULL;
+                ret->has_nul |= *was == '\0';
                 at = scan_run(p, from, &high);
                 memmove(dst, from, (size_t)(at - from));
                 dst += at - from;
         }
-        t = end_string(p, start, dst, at, high);
-        t.has_nul = has_nul;
-        return t;
+        return end_string(p, at, dst, high, ret);
 }
 
-/* p->at is the opening quote. */
-static inline struct text parse_string(struct parser *p)
+/* AT is the opening quote. */
+static inline char *parse_string(struct parser *p, char *at, struct text *ret)
 {
-        char *start = p->at + 1, *at;
         uint64_t high = 0;
 
-        at = scan_run(p, start, &high);
-        if (*at == '\\')
-                return escaped_string(p, start, at, high);
-        return end_string(p, start, at, at, high);
+        *ret = (struct text){.p = at + 1};
+        at = scan_run(p, at + 1, &high);
+        if (__builtin_expect(*at == '"' && !high, 1)) {
+                *at = '\0';
+                ret->n = (uint32_t)(at - ret->p);
+                return at + 1;
+        }
+        return *at == '\\' ? escaped_string(p, at, high, ret) : end_string(p, at, at, high, ret);
 }
 
-static struct json *string_value(struct parser *p)
+static char *string_value(struct parser *p, char *at)
 {
-        struct text t = parse_string(p);
-        struct json *j = t.p ? new_node(p, JSON_STRING) : NULL;
+        struct text t;
+        struct json *j;
 
-        if (j) {
-                j->text = t.p;
-                j->len = t.n;
-                j->has_nul = t.has_nul;
-        }
-        return j;
+        at = parse_string(p, at, &t);
+        j = at ? new_node(p, at, JSON_STRING) : NULL;
+        if (!j)
+                return NULL;
+        j->text = t.p;
+        j->len = t.n;
+        j->has_nul = t.has_nul;
+        return at;
 }
 
 /* A member name, the colon included. */
-static bool parse_key(struct parser *p)
+static char *parse_key(struct parser *p, char *at)
 {
         struct text t;
 
-        if (skip_blanks(p) != '"')
-                return fail(p, "expected a member name");
-        t = parse_string(p);
-        if (!t.p)
-                return false;
-        if (skip_blanks(p) != ':')
-                return fail(p, "expected ':'");
-        p->at++;
+        at = skip_blanks(p, at);
+        if (*at != '"')
+                return fail(p, at, "expected a member name");
+        at = parse_string(p, at, &t);
+        if (!at)
+                return NULL;
+        at = skip_blanks(p, at);
+        if (*at != ':')
+                return fail(p, at, "expected ':'");
         p->key = t.p;
         p->key_len = t.n;
-        return true;
+        return at + 1;
 }
 
 static inline bool is_digit(char c)
@@ -261,74 +279,79 @@ static inline bool is_digit(char c)
 }
 
 /* One or more digits. */
-static inline bool skip_digits(struct parser *p)
+static inline char *skip_digits(struct parser *p, char *at)
 {
-        if (!is_digit(*p->at))
-                return fail(p, "expected a digit");
-        while (is_digit(*p->at))
-                p->at++;
-        return true;
+        if (!is_digit(*at))
+                return fail(p, at, "expected a digit");
+        while (is_digit(*at))
+                at++;
+        return at;
 }
 
-static struct json *number_value(struct parser *p)
+/* The fraction and the exponent of a number, if it has them. */
+static inline char *skip_fraction(struct parser *p, char *at)
 {
-        const char *start = p->at;
+        if (*at == '.')
+                at = skip_digits(p, at + 1);
+        if (at && (*at == 'e' || *at == 'E')) {
+                at++;
+                at = skip_digits(p, at + (*at == '+' || *at == '-'));
+        }
+        return at;
+}
+
+static char *number_value(struct parser *p, char *at)
+{
+        const char *start = at;
         struct json *j;
 
-        p->at += *p->at == '-';
-        if (*p->at == '0') {
-                p->at++;
-                if (is_digit(*p->at))
-                        return fail(p, "a number has no leading zeros");
-        } else if (!skip_digits(p)) {
+        at += *at == '-';
+        if (*at == '0') {
+                at++;
+                if (is_digit(*at))
+                        return fail(p, at, "a number has no leading zeros");
+        } else {
+                at = skip_digits(p, at);
+        }
+        at = at ? skip_fraction(p, at) : NULL;
+        j = at ? new_node(p, start, JSON_NUMBER) : NULL;
+        if (!j)
                 return NULL;
-        }
-        if (*p->at == '.') {
-                p->at++;
-                if (!skip_digits(p))
-                        return NULL;
-        }
-        if (*p->at == 'e' || *p->at == 'E') {
-                p->at++;
-                p->at += *p->at == '+' || *p->at == '-';
-                if (!skip_digits(p))
-                        return NULL;
-        }
-        j = new_node(p, JSON_NUMBER);
-        if (j) {
-                j->text = start;
-                j->len = (uint32_t)(p->at - start);
-        }
-        return j;
+        j->text = start;
+        j->len = (uint32_t)(at - start);
+        return at;
 }
 
-static struct json *word_value(struct parser *p, struct str word, enum json_type type, bool truth)
+static char *word_value(struct parser *p, char *at, struct str word, enum json_type type, bool truth)
 {
         struct json *j;
 
-        if ((size_t)(p->end - p->at) < word.n || memcmp(p->at, word.p, word.n) != 0)
-                return fail(p, "expected a value");
-        p->at += word.n;
-        j = new_node(p, type);
-        if (j && type == JSON_BOOL)
+        if ((size_t)(p->end - at) < word.n || memcmp(at, word.p, word.n) != 0)
+                return fail(p, at, "expected a value");
+        j = new_node(p, at, type);
+        if (!j)
+                return NULL;
+        if (type == JSON_BOOL)
                 j->truth = truth;
-        return j;
+        return at + word.n;
 }
 
 /* Opens a container: the values that follow are its own until close_container(). */
-static struct json *open_container(struct parser *p, enum json_type type)
+static char *open_container(struct parser *p, char *at, enum json_type type)
 {
-        struct json *j = p->depth ? new_node(p, type) : too_large(p, "nested too deeply");
+        struct json *j;
 
+        if (p->depth == 0)
+                return too_large(p, at, "nested too deeply");
+        j = new_node(p, at, type);
         if (!j)
                 return NULL;
         p->depth--;
-        p->at++;
         j->next = p->open;
         p->open = j;
         p->key = NULL;
         p->key_len = 0;
-        return j;
+        return at + 1;
 }
 
 /* The later of two members of one name gives its value to the earlier. */
@@ -360,113 +383,135 @@ static inline uint64_t key_bit(const struct json *j)
 
 static void merge_duplicates(struct json *object)
 {
-        _cleanup_(map_done) struct map names = MAP_INIT;
         struct json *prev = object->last, *j = prev->next, *next, *twin;
-        bool large = object->len > JSON_SMALL_OBJECT;
         uint64_t seen = 0;
 
         for (uint32_t i = object->len; i; i--, j = next) {
                 uint64_t bit = key_bit(j);
 
                 next = j->next;
-                if (large)
-                        twin = map_get(&names, json_key(j));
-                else
-                        twin = seen & bit ? find_before(object, j) : NULL;
+                twin = seen & bit ? find_before(object, j) : NULL;
                 if (twin) {
                         take_over(twin, j);
                         json_detach(object, prev, j);
                         continue;
                 }
-                if (large)
-                        map_put(&names, json_key(j), j);
                 seen |= bit;
                 prev = j;
         }
 }
 
-static struct json *close_container(struct parser *p)
+/* The same for many members, of which a stranger may have chosen the names. */
+static void merge_duplicates_large(struct json *object)
+{
+        _cleanup_(map_done) struct map names = MAP_INIT;
+        struct json *prev = object->last, *j = prev->next, *next, *twin;
+
+        for (uint32_t i = object->len; i; i--, j = next) {
+                next = j->next;
+                twin = map_get(&names, json_key(j));
+                if (twin) {
+                        take_over(twin, j);
+                        json_detach(object, prev, j);
+                } else {
+                        map_put(&names, json_key(j), j);
+                        prev = j;
+                }
+        }
+}
+
+static char *close_container(struct parser *p, char *at)
 {
         struct json *j = p->open;
 
-        p->at++;
         p->depth++;
         p->open = j->next;
-        if (j->type == JSON_OBJECT && j->len > 1)
+        p->value = j;
+        if (j->type == JSON_OBJECT && j->len > JSON_SMALL_OBJECT)
+                merge_duplicates_large(j);
+        else if (j->type == JSON_OBJECT && j->len > 1)
                 merge_duplicates(j);
-        return j;
+        return at + 1;
 }
 
-/* A scalar or an empty container whole; of others the opening only (p->open is then the node). */
-static struct json *begin_value(struct parser *p)
+static char *begin_object(struct parser *p, char *at)
 {
-        struct json *j;
+        at = open_container(p, at, JSON_OBJECT);
+        if (!at)
+                return NULL;
+        at = skip_blanks(p, at);
+        return *at == '}' ? close_container(p, at) : parse_key(p, at);
+}
 
-        switch (skip_blanks(p)) {
+static char *begin_array(struct parser *p, char *at)
+{
+        at = open_container(p, at, JSON_ARRAY);
+        if (!at)
+                return NULL;
+        at = skip_blanks(p, at);
+        return *at == ']' ? close_container(p, at) : at;
+}
+
+/* A scalar or an empty container whole; of others the opening only, and then p->value is p->open. */
+static inline char *begin_value(struct parser *p, char *at)
+{
+        at = skip_blanks(p, at);
+        switch (*at) {
         case '"':
-                return string_value(p);
+                return string_value(p, at);
         case '{':
-                j = open_container(p, JSON_OBJECT);
-                if (!j || skip_blanks(p) == '}')
-                        return j ? close_container(p) : NULL;
-                return parse_key(p) ? j : NULL;
+                return begin_object(p, at);
         case '[':
-                j = open_container(p, JSON_ARRAY);
-                return j && skip_blanks(p) == ']' ? close_container(p) : j;
+                return begin_array(p, at);
         case '-':
         case '0' ... '9':
-                return number_value(p);
+                return number_value(p, at);
         case 't':
-                return word_value(p, STR("true"), JSON_BOOL, true);
+                return word_value(p, at, STR("true"), JSON_BOOL, true);
         case 'f':
-                return word_value(p, STR("false"), JSON_BOOL, false);
+                return word_value(p, at, STR("false"), JSON_BOOL, false);
         case 'n':
-                return word_value(p, STR("null"), JSON_NULL, false);
+                return word_value(p, at, STR("null"), JSON_NULL, false);
         default:
-                return fail(p, "expected a value");
+                return fail(p, at, "expected a value");
         }
 }
 
-/* What may follow a value in the open container. NULL: failed; p->open itself: it goes on; else what was closed. */
-static inline struct json *after_value(struct parser *p)
+/* What may follow a value in the open container: another one, and then p->value is p->open, or its end. */
+static inline char *after_value(struct parser *p, char *at)
 {
-        struct json *open = p->open;
-        char c = skip_blanks(p);
+        bool object = p->open->type == JSON_OBJECT;
 
-        if (open->type == JSON_OBJECT) {
-                if (c == ',') {
-                        p->at++;
-                        return parse_key(p) ? open : NULL;
-                }
-                return c == '}' ? close_container(p) : fail(p, "expected ',' or '}'");
-        }
-        if (c == ',') {
-                p->at++;
-                p->key = NULL;
-                p->key_len = 0;
-                return open;
-        }
-        return c == ']' ? close_container(p) : fail(p, "expected ',' or ']'");
+        at = skip_blanks(p, at);
+        if (*at == (object ? '}' : ']'))
+                return close_container(p, at);
+        if (*at != ',')
+                return fail(p, at, object ? "expected ',' or '}'" : "expected ',' or ']'");
+        p->value = p->open;
+        if (object)
+                return parse_key(p, at + 1);
+        p->key = NULL;
+        p->key_len = 0;
+        return at + 1;
 }
 
-static struct json *parse_text(struct parser *p)
+static struct json *parse_text(struct parser *p, char *at)
 {
         for (;;) {
-                struct json *j = begin_value(p);
-
-                if (!j)
-                        return NULL;
+                at = begin_value(p, at);
                 /* A value that is complete goes into the container around it, which may complete that one. */
-                while (j != p->open) {
+                while (at && p->value != p->open) {
                         if (!p->open) {
-                                j->next = NULL;
-                                return skip_blanks(p) || p->at != p->end ? fail(p, "expected the end") : j;
+                                at = skip_blanks(p, at);
+                                if (at != p->end)
+                                        fail(p, at, "expected the end");
+                                return at == p->end ? p->value : NULL;
                         }
-                        json_attach(p->open, j);
-                        j = after_value(p);
-                        if (!j)
-                                return NULL;
+                        json_attach(p->open, p->value);
+                        at = after_value(p, at);
                 }
+                if (!at)
+                        return NULL;
         }
 }
 
@@ -475,7 +520,7 @@ struct json *json_parse_insitu(struct arena *a, char *text, size_t n, const stru
 {
         const struct json_limits *d = &JSON_LIMITS_DEFAULT;
         size_t max = MIN(limits && limits->bytes ? limits->bytes : d->bytes, (size_t)INT32_MAX);
-        struct parser p = {.at = text, .end = text + n, .arena = a, .err = err};
+        struct parser p = {.end = text + n, .arena = a, .err = err};
 
         if (n > max) {
                 err_set(err, E_TOO_LARGE, "JSON of %zu bytes is over the limit of %zu", n, max);
@@ -486,7 +531,7 @@ struct json *json_parse_insitu(struct arena *a, char *text, size_t n, const stru
         p.line_start = text;
         p.line = 1;
         text[n] = '\0';
-        return parse_text(&p);
+        return parse_text(&p, text);
 }
 
 struct json *json_parse(struct arena *a, struct str text, const struct json_limits *limits, struct err *err)

@@ -1,6 +1,49 @@
+/*
+ * The writer keeps its place in a register: `at` goes down and comes back up. NULL means that the buffer is full.
+ */
 #include "json/internal.h"
 
-static void write_escape(struct buf *out, unsigned char c)
+struct writer {
+        struct buf *out;
+        char *end; /* of the room there is without asking */
+        bool pretty;
+};
+
+static __attribute__((noinline)) char *grow(struct writer *w, const char *at, size_t n)
+{
+        struct buf *out = w->out;
+
+        out->n = (size_t)(at - out->p);
+        if (!buf_reserve(out, n))
+                return NULL;
+        w->end = out->p + out->cap;
+        return out->p + out->n;
+}
+
+/* Where to put N bytes. */
+static inline char *room(struct writer *w, char *at, size_t n)
+{
+        return __builtin_expect((size_t)(w->end - at) >= n, 1) ? at : grow(w, at, n);
+}
+
+static inline char *put(struct writer *w, char *at, char c)
+{
+        at = room(w, at, 1);
+        if (at)
+                *at++ = c;
+        return at;
+}
+
+static inline char *put_bytes(struct writer *w, char *at, const char *p, size_t n)
+{
+        at = room(w, at, n);
+        if (!at)
+                return NULL;
+        memcpy(at, p, n);
+        return at + n;
+}
+
+static char *put_escape(struct writer *w, char *at, unsigned char c)
 {
         static const char names[256] = {
                         ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
@@ -9,12 +52,10 @@ static void write_escape(struct buf *out, unsigned char c)
         static const char hex[] = "0123456789abcdef";
         char text[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
 
-        if (names[c]) {
-                text[1] = names[c];
-                buf_add(out, text, 2);
-        } else {
-                buf_add(out, text, 6);
-        }
+        if (!names[c])
+                return put_bytes(w, at, text, 6);
+        text[1] = names[c];
+        return put_bytes(w, at, text, 2);
 }
 
 static bool is_plain(char c)
@@ -22,122 +63,176 @@ static bool is_plain(char c)
         return (unsigned char)c >= 0x20 && c != '"' && c != '\\';
 }
 
-/* Copies plain characters up to the first that must be escaped; returns how many. TO has room for all. */
-static inline size_t copy_plain(char *to, const char *from, size_t n)
+/* One word of FROM to TO; true when all of it is plain. */
+static inline bool copy_word(char *to, const char *from)
+{
+        uint64_t w;
+
+        memcpy(&w, from, 8);
+        memcpy(to, &w, 8);
+        return !string_stops(load8(from));
+}
+
+/* Up to 7 bytes. Two halves that overlap stand for all lengths from 4 on. */
+static inline bool copy_short(char *to, const char *from, size_t n)
+{
+        if (n >= 4) {
+                uint32_t head, tail;
+
+                memcpy(&head, from, 4);
+                memcpy(&tail, from + n - 4, 4);
+                memcpy(to, &head, 4);
+                memcpy(to + n - 4, &tail, 4);
+                return !string_stops(head | (uint64_t)tail << 32);
+        }
+        for (size_t i = 0; i < n; i++) {
+                if (!is_plain(from[i]))
+                        return false;
+                to[i] = from[i];
+        }
+        return true;
+}
+
+/* Copies N characters; false when one of them must be escaped, and then TO holds nothing of use. */
+static inline bool copy_plain(char *to, const char *from, size_t n)
 {
         size_t i = 0;
 
-        for (; n - i >= 8; i += 8) {
-                uint64_t w;
-
-                if (string_stops(load8(from + i)))
-                        break;
-                memcpy(&w, from + i, 8);
-                memcpy(to + i, &w, 8);
-        }
-        for (; i < n && is_plain(from[i]); i++)
-                to[i] = from[i];
-        return i;
+        if (n < 8)
+                return copy_short(to, from, n);
+        for (; n - i > 8; i += 8)
+                if (!copy_word(to + i, from + i))
+                        return false;
+        /* The last word overlaps the one before. */
+        return copy_word(to + n - 8, from + n - 8);
 }
 
-static void write_escaped(struct str s, struct buf *out)
+/* The opening quote is written. */
+static __attribute__((noinline)) char *put_escaped(struct writer *w, char *at, const char *s, size_t n)
 {
         size_t from = 0, i = 0;
 
-        for (; i < s.n; i++) {
-                if (is_plain(s.p[i]))
+        for (; i < n && at; i++) {
+                if (is_plain(s[i]))
                         continue;
-                buf_add(out, s.p + from, i - from);
-                write_escape(out, (unsigned char)s.p[i]);
+                at = put_bytes(w, at, s + from, i - from);
+                at = at ? put_escape(w, at, (unsigned char)s[i]) : NULL;
                 from = i + 1;
         }
-        buf_add(out, s.p + from, i - from);
-        buf_addc(out, '"');
+        at = at ? put_bytes(w, at, s + from, n - from) : NULL;
+        return at ? put(w, at, '"') : NULL;
+}
+
+static inline char *put_string(struct writer *w, char *at, const char *s, size_t n)
+{
+        at = room(w, at, n + 2);
+        if (!at)
+                return NULL;
+        *at++ = '"';
+        if (__builtin_expect(!copy_plain(at, s, n), 0))
+                return put_escaped(w, at, s, n);
+        at[n] = '"';
+        return at + n + 1;
+}
+
+static char *put_line(struct writer *w, char *at, unsigned level)
+{
+        size_t blanks = (size_t)level * 2;
+
+        at = room(w, at, 1 + blanks);
+        if (!at)
+                return NULL;
+        *at = '\n';
+        memset(at + 1, ' ', blanks);
+        return at + 1 + blanks;
+}
+
+static char *put_node(struct writer *w, char *at, const struct json *j, unsigned level);
+
+/* What stands before a child: the comma, the line, the name. */
+static inline char *put_lead(struct writer *w, char *at, const struct json *child, bool member, bool first,
+                             unsigned level)
+{
+        if (!first)
+                at = put(w, at, ',');
+        if (at && w->pretty)
+                at = put_line(w, at, level);
+        if (!at || !member)
+                return at;
+        at = put_string(w, at, child->key, child->key_len);
+        at = at ? put(w, at, ':') : NULL;
+        return at && w->pretty ? put(w, at, ' ') : at;
+}
+
+static char *put_children(struct writer *w, char *at, const struct json *j, unsigned level)
+{
+        bool object = j->type == JSON_OBJECT, first = true;
+
+        at = put(w, at, object ? '{' : '[');
+        json_foreach (child, j) {
+                at = at ? put_lead(w, at, child, object, first, level + 1) : NULL;
+                if (!at)
+                        return NULL;
+                if (child->type == JSON_STRING)
+                        at = put_string(w, at, child->text, child->len);
+                else
+                        at = put_node(w, at, child, level + 1);
+                first = false;
+        }
+        if (at && w->pretty && !first)
+                at = put_line(w, at, level);
+        return at ? put(w, at, object ? '}' : ']') : NULL;
+}
+
+static char *put_node(struct writer *w, char *at, const struct json *j, unsigned level)
+{
+        switch ((enum json_type)j->type) {
+        case JSON_NULL:
+                return put_bytes(w, at, "null", 4);
+        case JSON_BOOL:
+                return j->truth ? put_bytes(w, at, "true", 4) : put_bytes(w, at, "false", 5);
+        case JSON_NUMBER:
+                return put_bytes(w, at, j->text, j->len);
+        case JSON_STRING:
+                return put_string(w, at, j->text, j->len);
+        case JSON_ARRAY:
+        case JSON_OBJECT:
+                return put_children(w, at, j, level);
+        }
+        return at;
+}
+
+/* Every value has at least one byte, so asking for it is no overflow of its own. */
+static char *begin(struct writer *w, struct buf *out)
+{
+        char *at = buf_reserve(out, 1);
+
+        w->out = out;
+        w->end = at ? out->p + out->cap : NULL;
+        return at;
+}
+
+static void finish(struct writer *w, const char *at)
+{
+        if (at)
+                w->out->n = (size_t)(at - w->out->p);
 }
 
 void json_write_string(struct str s, struct buf *out)
 {
-        char *to = buf_reserve(out, s.n + 2);
-        size_t plain;
+        struct writer w = {.pretty = false};
+        char *at = begin(&w, out);
 
-        if (!to)
-                return;
-        *to++ = '"';
-        plain = copy_plain(to, s.p, s.n);
-        if (plain == s.n) {
-                to[plain] = '"';
-                out->n += s.n + 2;
-                return;
-        }
-        out->n += plain + 1;
-        write_escaped(str_n(s.p + plain, s.n - plain), out);
-}
-
-static void new_line(struct buf *out, unsigned level)
-{
-        char *to = buf_reserve(out, 1 + (size_t)level * 2);
-
-        if (!to)
-                return;
-        *to = '\n';
-        memset(to + 1, ' ', (size_t)level * 2);
-        out->n += 1 + (size_t)level * 2;
-}
-
-static void write_node(const struct json *j, struct buf *out, bool pretty, unsigned level);
-
-static void write_children(const struct json *j, struct buf *out, bool pretty, unsigned level)
-{
-        bool object = j->type == JSON_OBJECT, first = true;
-
-        buf_addc(out, object ? '{' : '[');
-        json_foreach (child, j) {
-                if (!first)
-                        buf_addc(out, ',');
-                first = false;
-                if (pretty)
-                        new_line(out, level + 1);
-                if (object) {
-                        json_write_string(json_key(child), out);
-                        buf_addc(out, ':');
-                        if (pretty)
-                                buf_addc(out, ' ');
-                }
-                write_node(child, out, pretty, level + 1);
-        }
-        if (pretty && !first)
-                new_line(out, level);
-        buf_addc(out, object ? '}' : ']');
-}
-
-static void write_node(const struct json *j, struct buf *out, bool pretty, unsigned level)
-{
-        switch ((enum json_type)j->type) {
-        case JSON_NULL:
-                buf_add(out, "null", 4);
-                break;
-        case JSON_BOOL:
-                buf_addstr(out, j->truth ? STR("true") : STR("false"));
-                break;
-        case JSON_NUMBER:
-                buf_add(out, j->text, j->len);
-                break;
-        case JSON_STRING:
-                json_write_string(str_n(j->text, j->len), out);
-                break;
-        case JSON_ARRAY:
-        case JSON_OBJECT:
-                write_children(j, out, pretty, level);
-                break;
-        }
+        finish(&w, at ? put_string(&w, at, s.p, s.n) : NULL);
 }
 
 void json_write(const struct json *j, enum json_style style, struct buf *out)
 {
-        if (j)
-                write_node(j, out, style == JSON_PRETTY, 0);
-        else
-                buf_add(out, "null", 4);
+        static const struct json null = {.type = JSON_NULL};
+        struct writer w = {.pretty = style == JSON_PRETTY};
+        char *at = begin(&w, out);
+
+        finish(&w, at ? put_node(&w, at, j ? j : &null, 0) : NULL);
 }
 
 char *json_print(struct arena *a, const struct json *j)
