@@ -22,7 +22,7 @@ struct kube_exec {
 };
 
 struct kube_config {
-        char *source; /* for messages: "context prod of /root/.kube/config", "service account" */
+        char *source; /* for messages: "context prod of ~/.kube/config", "service account" */
         char *context;
         char *server;
         char *ns; /* default namespace; "default" if nothing says otherwise */
