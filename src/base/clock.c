@@ -22,14 +22,14 @@ usec_t clock_wall(const struct clock *c)
 
 static char *format_time(usec_t wall, char out[TIME_TEXT_MAX], bool micro)
 {
-        time_t    sec = (time_t)(wall / USEC_PER_SEC);
+        time_t sec = (time_t)(wall / USEC_PER_SEC);
         struct tm tm;
 
         gmtime_r(&sec, &tm);
         if (micro)
-                snprintf(out, TIME_TEXT_MAX, "%04d-%02d-%02dT%02d:%02d:%02d.%06uZ", (tm.tm_year + 1900) % 10000,
-                         tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-                         (unsigned)(wall % USEC_PER_SEC));
+                snprintf(out, TIME_TEXT_MAX, "%04d-%02d-%02dT%02d:%02d:%02d.%06uZ",
+                         (tm.tm_year + 1900) % 10000, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min,
+                         tm.tm_sec, (unsigned)(wall % USEC_PER_SEC));
         else
                 snprintf(out, TIME_TEXT_MAX, "%04d-%02d-%02dT%02d:%02d:%02dZ", (tm.tm_year + 1900) % 10000,
                          tm.tm_mon + 1, tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec);
@@ -86,7 +86,7 @@ static bool take_fraction(struct str *s, unsigned *ret_usec)
 
 static bool take_zone(struct str *s, int64_t *ret_offset_sec)
 {
-        bool     negative;
+        bool negative;
         unsigned h, m;
 
         *ret_offset_sec = 0;
@@ -112,19 +112,21 @@ static unsigned days_in_month(unsigned year, unsigned month)
 
 bool time_parse(struct str s, usec_t *ret_wall)
 {
-        unsigned  y, mo, d, h, mi, sec, usec = 0;
+        unsigned y, mo, d, h, mi, sec, usec = 0;
         struct tm tm = {0};
-        int64_t   offset, t;
+        int64_t offset, t;
 
-        if (!take_digits(&s, 4, &y) || !take_char(&s, "-") || !take_digits(&s, 2, &mo) || !take_char(&s, "-") ||
-            !take_digits(&s, 2, &d) || !take_char(&s, "Tt ") || !take_digits(&s, 2, &h) || !take_char(&s, ":") ||
-            !take_digits(&s, 2, &mi) || !take_char(&s, ":") || !take_digits(&s, 2, &sec))
+        if (!take_digits(&s, 4, &y) || !take_char(&s, "-") || !take_digits(&s, 2, &mo) ||
+            !take_char(&s, "-") || !take_digits(&s, 2, &d) || !take_char(&s, "Tt ") ||
+            !take_digits(&s, 2, &h) || !take_char(&s, ":") || !take_digits(&s, 2, &mi) ||
+            !take_char(&s, ":") || !take_digits(&s, 2, &sec))
                 return false;
         if (take_char(&s, ".,") && !take_fraction(&s, &usec))
                 return false;
         if (!take_zone(&s, &offset) || s.n)
                 return false;
-        if (y < 1970 || mo < 1 || mo > 12 || d < 1 || d > days_in_month(y, mo) || h > 23 || mi > 59 || sec > 60)
+        if (y < 1970 || mo < 1 || mo > 12 || d < 1 || d > days_in_month(y, mo) || h > 23 || mi > 59 ||
+            sec > 60)
                 return false;
         tm.tm_year = (int)y - 1900;
         tm.tm_mon = (int)mo - 1;

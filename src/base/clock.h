@@ -16,13 +16,13 @@ typedef uint64_t usec_t;
 #define USEC_MAX     UINT64_MAX
 
 struct clock {
-        bool   manual; /* a test's clock: the two values are what it says */
+        bool manual; /* a test's clock: the two values are what it says */
         usec_t boot, wall;
 };
 
-#define CLOCK_REAL                                                                                           \
-        {                                                                                                    \
-                .manual = false                                                                              \
+#define CLOCK_REAL              \
+        {                       \
+                .manual = false \
         }
 
 usec_t clock_boot(const struct clock *c); /* since an arbitrary start, never goes back */
@@ -50,8 +50,8 @@ struct rng {
         uint64_t s[4];
 };
 
-void     rng_seed(struct rng *r, uint64_t seed);
-void     rng_seed_random(struct rng *r);
+void rng_seed(struct rng *r, uint64_t seed);
+void rng_seed_random(struct rng *r);
 uint64_t rng_next(struct rng *r);
 uint64_t rng_below(struct rng *r, uint64_t limit); /* 0 ... limit-1; 0 for limit 0 */
 /* BASE plus up to FRACTION_PERCENT of it. */

@@ -1,29 +1,29 @@
 #include "base/base.h"
 
 static const char *const code_names[E_MAX_] = {
-        [E_OK] = "OK",
-        [E_INVALID] = "Invalid",
-        [E_TOO_LARGE] = "TooLarge",
-        [E_CONFIG] = "Config",
-        [E_IO] = "IO",
-        [E_CONNECT] = "Connect",
-        [E_LOST] = "Lost",
-        [E_TIMEOUT] = "Timeout",
-        [E_TLS] = "TLS",
-        [E_PROTOCOL] = "Protocol",
-        [E_AUTH] = "Unauthorized",
-        [E_FORBIDDEN] = "Forbidden",
-        [E_NOT_FOUND] = "NotFound",
-        [E_EXISTS] = "AlreadyExists",
-        [E_CONFLICT] = "Conflict",
-        [E_OWNED] = "FieldManagerConflict",
-        [E_EXPIRED] = "Expired",
-        [E_REFUSED] = "Refused",
-        [E_FENCED] = "Fenced",
-        [E_BUSY] = "Busy",
-        [E_SERVER] = "ServerError",
-        [E_CANCELED] = "Canceled",
-        [E_INTERNAL] = "Internal",
+                [E_OK] = "OK",
+                [E_INVALID] = "Invalid",
+                [E_TOO_LARGE] = "TooLarge",
+                [E_CONFIG] = "Config",
+                [E_IO] = "IO",
+                [E_CONNECT] = "Connect",
+                [E_LOST] = "Lost",
+                [E_TIMEOUT] = "Timeout",
+                [E_TLS] = "TLS",
+                [E_PROTOCOL] = "Protocol",
+                [E_AUTH] = "Unauthorized",
+                [E_FORBIDDEN] = "Forbidden",
+                [E_NOT_FOUND] = "NotFound",
+                [E_EXISTS] = "AlreadyExists",
+                [E_CONFLICT] = "Conflict",
+                [E_OWNED] = "FieldManagerConflict",
+                [E_EXPIRED] = "Expired",
+                [E_REFUSED] = "Refused",
+                [E_FENCED] = "Fenced",
+                [E_BUSY] = "Busy",
+                [E_SERVER] = "ServerError",
+                [E_CANCELED] = "Canceled",
+                [E_INTERNAL] = "Internal",
 };
 
 const char *err_code_name(enum err_code code)
@@ -67,8 +67,8 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...)
 int err_errno(struct err *err, enum err_code code, int errnum, const char *fmt, ...)
 {
         va_list ap;
-        size_t  n;
-        char    why[128];
+        size_t n;
+        char why[128];
 
         if (!err)
                 return -1;
@@ -82,9 +82,9 @@ int err_errno(struct err *err, enum err_code code, int errnum, const char *fmt, 
 
 int err_wrap(struct err *err, const char *fmt, ...)
 {
-        char    inner[ERR_TEXT_MAX];
+        char inner[ERR_TEXT_MAX];
         va_list ap;
-        size_t  n;
+        size_t n;
 
         if (!err)
                 return -1;

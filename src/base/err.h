@@ -12,28 +12,28 @@
 
 enum err_code {
         E_OK = 0,
-        E_INVALID,     /* malformed input: never retried */
-        E_TOO_LARGE,   /* over a budget or a limit */
-        E_CONFIG,      /* configuration, command line, kubeconfig */
-        E_IO,          /* a file or a descriptor */
-        E_CONNECT,     /* no connection: nothing was sent */
-        E_LOST,        /* the connection broke: what was sent may have taken effect */
-        E_TIMEOUT,     /* as E_LOST, by time */
-        E_TLS,         /* certificate or handshake refused: nothing was sent */
-        E_PROTOCOL,    /* the peer does not speak HTTP as it must */
-        E_AUTH,        /* credentials missing, refused or expired (401) */
-        E_FORBIDDEN,   /* 403 */
-        E_NOT_FOUND,   /* 404 */
-        E_EXISTS,      /* 409 AlreadyExists */
-        E_CONFLICT,    /* 409, stale resourceVersion or UID */
-        E_OWNED,       /* 409, server-side apply: another manager owns the field */
-        E_EXPIRED,     /* 410: resourceVersion or continue token too old */
-        E_REFUSED,     /* 422 and other permanent refusals of the object */
-        E_FENCED,      /* 422 after a JSON Patch: a test in it failed */
-        E_BUSY,        /* 429, 503 and friends: try again later */
-        E_SERVER,      /* 5xx */
-        E_CANCELED,    /* we gave up ourselves */
-        E_INTERNAL,    /* a bug of ours */
+        E_INVALID,   /* malformed input: never retried */
+        E_TOO_LARGE, /* over a budget or a limit */
+        E_CONFIG,    /* configuration, command line, kubeconfig */
+        E_IO,        /* a file or a descriptor */
+        E_CONNECT,   /* no connection: nothing was sent */
+        E_LOST,      /* the connection broke: what was sent may have taken effect */
+        E_TIMEOUT,   /* as E_LOST, by time */
+        E_TLS,       /* certificate or handshake refused: nothing was sent */
+        E_PROTOCOL,  /* the peer does not speak HTTP as it must */
+        E_AUTH,      /* credentials missing, refused or expired (401) */
+        E_FORBIDDEN, /* 403 */
+        E_NOT_FOUND, /* 404 */
+        E_EXISTS,    /* 409 AlreadyExists */
+        E_CONFLICT,  /* 409, stale resourceVersion or UID */
+        E_OWNED,     /* 409, server-side apply: another manager owns the field */
+        E_EXPIRED,   /* 410: resourceVersion or continue token too old */
+        E_REFUSED,   /* 422 and other permanent refusals of the object */
+        E_FENCED,    /* 422 after a JSON Patch: a test in it failed */
+        E_BUSY,      /* 429, 503 and friends: try again later */
+        E_SERVER,    /* 5xx */
+        E_CANCELED,  /* we gave up ourselves */
+        E_INTERNAL,  /* a bug of ours */
         E_MAX_,
 };
 
@@ -41,12 +41,12 @@ enum { ERR_TEXT_MAX = 1024 };
 
 struct err {
         enum err_code code;
-        char          text[ERR_TEXT_MAX];
+        char text[ERR_TEXT_MAX];
 };
 
-#define ERR_INIT                                                                                             \
-        {                                                                                                    \
-                .code = E_OK                                                                                 \
+#define ERR_INIT             \
+        {                    \
+                .code = E_OK \
         }
 
 /* Both return -1, so that `return err_set(...)` reads well. Texts are cut on a UTF-8 boundary. */
@@ -55,5 +55,5 @@ int err_errno(struct err *err, enum err_code code, int errnum, const char *fmt, 
 /* Puts "CONTEXT: " in front. */
 int err_wrap(struct err *err, const char *fmt, ...) _printf_(2, 3);
 
-void        err_clear(struct err *err);
+void err_clear(struct err *err);
 const char *err_code_name(enum err_code code); /* "NotFound" */

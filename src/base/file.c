@@ -40,8 +40,8 @@ int fd_read_all(int fd, const char *name, struct buf *out, struct err *err)
 {
         buf_clear(out);
         for (;;) {
-                size_t  room = MIN(out->max - out->n, (size_t)65536);
-                char    extra, *to = room ? buf_reserve(out, room) : &extra;
+                size_t room = MIN(out->max - out->n, (size_t)65536);
+                char extra, *to = room ? buf_reserve(out, room) : &extra;
                 ssize_t n = read(fd, to, room ? room : 1);
 
                 if (n < 0 && errno == EINTR)

@@ -19,11 +19,11 @@ int fd_write_all(int fd, struct str data, struct err *err) _must_check_;
 int fd_set_nonblock(int fd);
 void fd_close(int fd); /* -1 is allowed; errno stays */
 
-#define TAKE_FD(fd)                                                                                          \
-        ({                                                                                                   \
-                int taken_ = (fd);                                                                           \
-                (fd) = -1;                                                                                   \
-                taken_;                                                                                      \
+#define TAKE_FD(fd)                \
+        ({                         \
+                int taken_ = (fd); \
+                (fd) = -1;         \
+                taken_;            \
         })
 
 static inline void fd_close_p(int *fd)

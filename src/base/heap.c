@@ -61,7 +61,7 @@ void heap_put(struct heap *h, struct heap_node *node, uint64_t order)
 
 void heap_remove(struct heap *h, struct heap_node *node)
 {
-        size_t            i = node->at - 1;
+        size_t i = node->at - 1;
         struct heap_node *last;
 
         if (!node->at)

@@ -11,18 +11,18 @@
 struct heap_node {
         uint64_t order; /* e.g. a time; changed only through heap_put() */
         uint64_t sequence;
-        size_t   at; /* position + 1; 0: on no heap */
+        size_t at; /* position + 1; 0: on no heap */
 };
 
 struct heap {
         struct heap_node **nodes;
-        size_t             n, cap;
-        uint64_t           sequence;
+        size_t n, cap;
+        uint64_t sequence;
 };
 
-#define HEAP_INIT                                                                                            \
-        {                                                                                                    \
-                0                                                                                            \
+#define HEAP_INIT \
+        {         \
+                0 \
         }
 
 void heap_done(struct heap *h); /* forgets the elements, which are not ours */

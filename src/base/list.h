@@ -54,9 +54,8 @@ static inline struct list *list_pop(struct list *head)
         return node;
 }
 
-#define list_foreach(node, head)                                                                             \
-        for (struct list *node = (head)->next; node != (head); node = node->next)
+#define list_foreach(node, head) for (struct list *node = (head)->next; node != (head); node = node->next)
 /* NODE itself may be removed in the body. */
-#define list_foreach_safe(node, head)                                                                        \
-        for (struct list *node = (head)->next, *node##_next = node->next; node != (head);                    \
+#define list_foreach_safe(node, head)                                                     \
+        for (struct list *node = (head)->next, *node##_next = node->next; node != (head); \
              node = node##_next, node##_next = node->next)

@@ -37,7 +37,8 @@ bool log_format_parse(struct str s, enum log_format *ret)
         return true;
 }
 
-void log_init(struct log *log, int fd, enum log_level level, enum log_format format, const struct clock *clock)
+void log_init(struct log *log, int fd, enum log_level level, enum log_format format,
+              const struct clock *clock)
 {
         *log = (struct log){.fd = fd, .level = level, .format = format, .clock = clock};
 }
@@ -66,7 +67,7 @@ static bool names_secret(const char *key)
 static void add_quoted(struct buf *b, struct str s)
 {
         size_t n = utf8_cut(s.p, s.n, VALUE_MAX);
-        bool   valid = utf8_valid(s.p, n);
+        bool valid = utf8_valid(s.p, n);
 
         buf_addc(b, '"');
         for (size_t i = 0; i < n; i++) {
@@ -144,9 +145,9 @@ void log_write(const struct log *log, enum log_level level, const char *msg, con
                size_t n)
 {
         _cleanup_(buf_done) struct buf b = BUF_INIT(LINE_MAX_BYTES);
-        bool             json = log->format == LOG_FORMAT_JSON;
+        bool json = log->format == LOG_FORMAT_JSON;
         struct log_field head[] = {F_STR("msg", msg), F_STR("logger", log->name)};
-        char             when[TIME_TEXT_MAX];
+        char when[TIME_TEXT_MAX];
 
         time_format_micro(clock_wall(log->clock), when);
         buf_printf(&b, json ? "{\"ts\":\"%s\",\"level\":\"%s\"" : "ts=%s level=%s", when, level_names[level]);

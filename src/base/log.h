@@ -18,25 +18,34 @@ enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
 
 struct log_field {
         const char *key;
-        enum { LOG_FIELD_STR, LOG_FIELD_INT, LOG_FIELD_UINT, LOG_FIELD_USEC, LOG_FIELD_BOOL, LOG_FIELD_SECRET } type;
+        enum {
+                LOG_FIELD_STR,
+                LOG_FIELD_INT,
+                LOG_FIELD_UINT,
+                LOG_FIELD_USEC,
+                LOG_FIELD_BOOL,
+                LOG_FIELD_SECRET
+        } type;
         struct str str;
-        int64_t    num;
+        int64_t num;
 };
 
 struct log {
-        int                 fd;
-        enum log_level      level; /* may be changed at run time */
-        enum log_format     format;
+        int fd;
+        enum log_level level; /* may be changed at run time */
+        enum log_format format;
         const struct clock *clock;
-        const char         *name; /* "logger" field, NULL: none */
+        const char *name; /* "logger" field, NULL: none */
 };
 
-void log_init(struct log *log, int fd, enum log_level level, enum log_format format, const struct clock *clock);
+void log_init(struct log *log, int fd, enum log_level level, enum log_format format,
+              const struct clock *clock);
 void log_write(const struct log *log, enum log_level level, const char *msg, const struct log_field *fields,
                size_t n);
-bool log_level_parse(struct str s, enum log_level *ret); /* error, warn, info, debug */
+bool log_level_parse(struct str s, enum log_level *ret);   /* error, warn, info, debug */
 bool log_format_parse(struct str s, enum log_format *ret); /* logfmt, json */
 
+/* clang-format off */
 #define F_STR(k, v)    {.key = (k), .type = LOG_FIELD_STR, .str = str_of(v)}
 #define F_STRN(k, v)   {.key = (k), .type = LOG_FIELD_STR, .str = (v)}
 #define F_INT(k, v)    {.key = (k), .type = LOG_FIELD_INT, .num = (int64_t)(v)}
@@ -45,15 +54,16 @@ bool log_format_parse(struct str s, enum log_format *ret); /* logfmt, json */
 #define F_BOOL(k, v)   {.key = (k), .type = LOG_FIELD_BOOL, .num = (v)}
 #define F_ERR(e)       {.key = "error", .type = LOG_FIELD_STR, .str = str_of((e)->text)}
 #define F_SECRET(k, v) {.key = (k), .type = LOG_FIELD_SECRET, .str = str_of(v)}
+/* clang-format on */
 
-#define LOG_AT(log_, level_, msg_, ...)                                                                      \
-        do {                                                                                                 \
-                const struct log *l_ = (log_);                                                               \
-                if (l_ && (level_) <= l_->level)                                                             \
-                        log_write(l_, (level_), "" msg_, (struct log_field[]){{0}, ##__VA_ARGS__} + 1,       \
-                                  sizeof((struct log_field[]){{0}, ##__VA_ARGS__}) /                         \
-                                                          sizeof(struct log_field) -                         \
-                                                  1);                                                        \
+#define LOG_AT(log_, level_, msg_, ...)                                                                \
+        do {                                                                                           \
+                const struct log *l_ = (log_);                                                         \
+                if (l_ && (level_) <= l_->level)                                                       \
+                        log_write(l_, (level_), "" msg_, (struct log_field[]){{0}, ##__VA_ARGS__} + 1, \
+                                  sizeof((struct log_field[]){{0}, ##__VA_ARGS__}) /                   \
+                                                                  sizeof(struct log_field) -           \
+                                                  1);                                                  \
         } while (0)
 #define LOG_ERROR(log, msg, ...) LOG_AT(log, LOG_LEVEL_ERROR, msg, ##__VA_ARGS__)
 #define LOG_WARN(log, msg, ...)  LOG_AT(log, LOG_LEVEL_WARN, msg, ##__VA_ARGS__)

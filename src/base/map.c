@@ -25,7 +25,7 @@ static void sip_round(uint64_t v[4])
 static const uint64_t *hash_seed(void)
 {
         static uint64_t seed[2];
-        static bool     drawn;
+        static bool drawn;
 
         if (!drawn) {
                 /* Before the pool is ready there are no strangers either; a fixed seed is then good enough. */
@@ -39,10 +39,10 @@ static const uint64_t *hash_seed(void)
 uint64_t str_hash(struct str s)
 {
         const uint64_t *k = hash_seed();
-        uint64_t v[4] = {k[0] ^ 0x736f6d6570736575ull, k[1] ^ 0x646f72616e646f6dull, k[0] ^ 0x6c7967656e657261ull,
-                         k[1] ^ 0x7465646279746573ull};
+        uint64_t v[4] = {k[0] ^ 0x736f6d6570736575ull, k[1] ^ 0x646f72616e646f6dull,
+                         k[0] ^ 0x6c7967656e657261ull, k[1] ^ 0x7465646279746573ull};
         uint64_t m, last = (uint64_t)s.n << 56;
-        size_t   i;
+        size_t i;
 
         for (i = 0; i + 8 <= s.n; i += 8) {
                 memcpy(&m, s.p + i, 8);
@@ -88,7 +88,7 @@ static struct map_slot *probe(const struct map *m, struct str key, uint32_t hash
 static void resize(struct map *m, size_t cap)
 {
         struct map_slot *old = m->slots;
-        size_t           old_cap = m->cap;
+        size_t old_cap = m->cap;
 
         m->slots = xcalloc(cap, sizeof(*m->slots));
         m->cap = cap;
@@ -105,9 +105,9 @@ void *map_get(const struct map *m, struct str key)
 
 void *map_put(struct map *m, struct str key, void *value)
 {
-        uint32_t         hash = (uint32_t)str_hash(key);
+        uint32_t hash = (uint32_t)str_hash(key);
         struct map_slot *s;
-        void            *old;
+        void *old;
 
         if (m->cap == 0 || (m->n + 1) * 4 > m->cap * 3)
                 resize(m, m->cap ? m->cap * 2 : 16);
@@ -120,9 +120,9 @@ void *map_put(struct map *m, struct str key, void *value)
 
 void *map_remove(struct map *m, struct str key)
 {
-        size_t           mask = m->cap - 1, hole, i;
+        size_t mask = m->cap - 1, hole, i;
         struct map_slot *s;
-        void            *old;
+        void *old;
 
         if (m->n == 0)
                 return NULL;

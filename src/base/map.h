@@ -11,21 +11,21 @@
 
 struct map_slot {
         const char *key; /* NULL: free */
-        void       *value;
-        uint32_t    len, hash;
+        void *value;
+        uint32_t len, hash;
 };
 
 struct map {
         struct map_slot *slots;
-        size_t           n, cap; /* cap: 0 or a power of two */
+        size_t n, cap; /* cap: 0 or a power of two */
 };
 
-#define MAP_INIT                                                                                             \
-        {                                                                                                    \
-                0                                                                                            \
+#define MAP_INIT  \
+        {         \
+                0 \
         }
 
-void  map_done(struct map *m);
+void map_done(struct map *m);
 void *map_get(const struct map *m, struct str key);
 /* Sets KEY to VALUE (not NULL); returns what it replaced, or NULL. The new key pointer is kept in any case. */
 void *map_put(struct map *m, struct str key, void *value);

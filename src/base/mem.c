@@ -72,8 +72,8 @@ char *xstrndup(const char *s, size_t n)
 char *xasprintf(const char *fmt, ...)
 {
         va_list ap;
-        char   *s;
-        int     n;
+        char *s;
+        int n;
 
         va_start(ap, fmt);
         n = vasprintf(&s, fmt, ap);
@@ -91,8 +91,8 @@ void mem_wipe(void *p, size_t size)
 
 struct arena_block {
         struct arena_block *prev;
-        size_t              size; /* of data */
-        char                data[] __attribute__((aligned(8)));
+        size_t size; /* of data */
+        char data[] __attribute__((aligned(8)));
 };
 
 static void use_block(struct arena *a, struct arena_block *b)
@@ -104,9 +104,9 @@ static void use_block(struct arena *a, struct arena_block *b)
 
 void *arena_alloc_slow(struct arena *a, size_t size)
 {
-        size_t              n = (size + 7) & ~(size_t)7, want;
+        size_t n = (size + 7) & ~(size_t)7, want;
         struct arena_block *b;
-        char               *p;
+        char *p;
 
         if (n < size || n > SIZE_MAX / 2)
                 out_of_memory();
@@ -197,8 +197,8 @@ char *arena_strndup(struct arena *a, const char *s, size_t n)
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
 {
         va_list again;
-        char   *s;
-        int     n;
+        char *s;
+        int n;
 
         va_copy(again, ap);
         n = vsnprintf(NULL, 0, fmt, ap);
@@ -213,7 +213,7 @@ char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
 char *arena_printf(struct arena *a, const char *fmt, ...)
 {
         va_list ap;
-        char   *s;
+        char *s;
 
         va_start(ap, fmt);
         s = arena_vprintf(a, fmt, ap);

@@ -14,47 +14,46 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define _cleanup_(f)    __attribute__((cleanup(f##_p)))
-#define _printf_(a, b)  __attribute__((format(printf, a, b)))
-#define _must_check_    __attribute__((warn_unused_result))
-#define _noreturn_      __attribute__((noreturn))
-#define _pure_          __attribute__((pure))
-#define _unused_        __attribute__((unused))
+#define _cleanup_(f)   __attribute__((cleanup(f##_p)))
+#define _printf_(a, b) __attribute__((format(printf, a, b)))
+#define _must_check_   __attribute__((warn_unused_result))
+#define _noreturn_     __attribute__((noreturn))
+#define _pure_         __attribute__((pure))
+#define _unused_       __attribute__((unused))
 
 /* Defines f_p(), which _cleanup_(f) calls with the address of the variable. */
-#define DEFINE_CLEANUP_PTR(type, f)                                                                          \
-        static inline void f##_p(type *p)                                                                    \
-        {                                                                                                    \
-                if (*p)                                                                                      \
-                        f(*p);                                                                               \
+#define DEFINE_CLEANUP_PTR(type, f)       \
+        static inline void f##_p(type *p) \
+        {                                 \
+                if (*p)                   \
+                        f(*p);            \
         }
-#define DEFINE_CLEANUP_STRUCT(type, f)                                                                       \
-        static inline void f##_p(type *p)                                                                    \
-        {                                                                                                    \
-                f(p);                                                                                        \
+#define DEFINE_CLEANUP_STRUCT(type, f)    \
+        static inline void f##_p(type *p) \
+        {                                 \
+                f(p);                     \
         }
 
-#define TAKE_PTR(p)                                                                                          \
-        ({                                                                                                   \
-                __typeof__(p) *take_ = &(p);                                                                 \
-                __typeof__(p)  taken_ = *take_;                                                              \
-                *take_ = NULL;                                                                               \
-                taken_;                                                                                      \
+#define TAKE_PTR(p)                            \
+        ({                                     \
+                __typeof__(p) *take_ = &(p);   \
+                __typeof__(p) taken_ = *take_; \
+                *take_ = NULL;                 \
+                taken_;                        \
         })
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)                                                                                            \
-        ({                                                                                                   \
-                __auto_type min_a_ = (a);                                                                    \
-                __auto_type min_b_ = (b);                                                                    \
-                min_a_ < min_b_ ? min_a_ : min_b_;                                                           \
+/* Each use has names of its own, so that they can be nested. */
+#define PICK_(a, op, b, n)                                                                          \
+        ({                                                                                          \
+                __auto_type PASTE_(pick_a_, n) = (a);                                               \
+                __auto_type PASTE_(pick_b_, n) = (b);                                               \
+                PASTE_(pick_a_, n) op PASTE_(pick_b_, n) ? PASTE_(pick_a_, n) : PASTE_(pick_b_, n); \
         })
-#define MAX(a, b)                                                                                            \
-        ({                                                                                                   \
-                __auto_type max_a_ = (a);                                                                    \
-                __auto_type max_b_ = (b);                                                                    \
-                max_a_ > max_b_ ? max_a_ : max_b_;                                                           \
-        })
+#define PASTE_(x, y)                    PASTE_2_(x, y)
+#define PASTE_2_(x, y)                  x##y
+#define MIN(a, b)                       PICK_(a, <, b, __COUNTER__)
+#define MAX(a, b)                       PICK_(a, >, b, __COUNTER__)
 #define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 void *xmalloc(size_t size);
@@ -77,13 +76,13 @@ void mem_wipe(void *p, size_t size);
 struct arena_block;
 struct arena {
         struct arena_block *block; /* the one being filled */
-        char               *at, *end;
-        size_t              used; /* by callers, since the last reset */
+        char *at, *end;
+        size_t used; /* by callers, since the last reset */
 };
 
-#define ARENA_INIT                                                                                           \
-        {                                                                                                    \
-                0                                                                                            \
+#define ARENA_INIT \
+        {          \
+                0  \
         }
 
 void arena_done(struct arena *a);
@@ -109,7 +108,7 @@ static inline void *arena_alloc(struct arena *a, size_t size)
 
 void *arena_zalloc(struct arena *a, size_t size);
 void *arena_memdup(struct arena *a, const void *p, size_t size);
-char *arena_strdup(struct arena *a, const char *s);             /* NULL gives NULL */
+char *arena_strdup(struct arena *a, const char *s);            /* NULL gives NULL */
 char *arena_strndup(struct arena *a, const char *s, size_t n); /* always NUL-terminated */
 char *arena_printf(struct arena *a, const char *fmt, ...) _printf_(2, 3);
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) _printf_(2, 0);

@@ -10,16 +10,16 @@ enum { KEY_MAX = 1024 };
 
 struct metric {
         const struct metric_family *family;
-        struct metric              *next;
-        char                       *labels; /* `a="x",b="y"`, escaped, or "" */
-        double                      value;  /* histograms: the sum */
-        uint64_t                    count;
-        uint64_t                    buckets[]; /* not cumulative */
+        struct metric *next;
+        char *labels; /* `a="x",b="y"`, escaped, or "" */
+        double value; /* histograms: the sum */
+        uint64_t count;
+        uint64_t buckets[]; /* not cumulative */
 };
 
 struct family {
         const struct metric_family *family;
-        struct metric              *first, **last;
+        struct metric *first, **last;
 };
 
 struct metrics {
@@ -27,7 +27,8 @@ struct metrics {
         VEC(struct collector {
                 void (*fn)(void *arg);
                 void *arg;
-        }) collectors;
+        })
+        collectors;
         struct metric *process[6];
 };
 
@@ -40,7 +41,7 @@ void metrics_free(struct metrics *m)
 {
         if (!m)
                 return;
-        vec_foreach(f, &m->families) {
+        vec_foreach (f, &m->families) {
                 struct metric *next;
 
                 for (struct metric *s = (*f)->first; s; s = next) {
@@ -86,7 +87,7 @@ static struct family *find_family(struct metrics *m, const struct metric_family 
 {
         struct family *f;
 
-        vec_foreach(it, &m->families)
+        vec_foreach (it, &m->families)
                 if ((*it)->family == family)
                         return *it;
         f = xcalloc(1, sizeof(*f));
@@ -164,7 +165,8 @@ static void add_number(struct buf *b, double v)
                 buf_printf(b, "%.17g", v);
 }
 
-static void add_sample(struct buf *b, const struct metric *s, const char *suffix, const char *le, double value)
+static void add_sample(struct buf *b, const struct metric *s, const char *suffix, const char *le,
+                       double value)
 {
         buf_printf(b, "%s%s", s->family->name, suffix);
         if (s->labels[0] || le)
@@ -178,7 +180,7 @@ static void add_sample(struct buf *b, const struct metric *s, const char *suffix
 static void add_histogram(struct buf *b, const struct metric *s)
 {
         uint64_t total = 0;
-        char     le[32];
+        char le[32];
 
         for (size_t i = 0; i < s->family->n_buckets; i++) {
                 total += s->buckets[i];
@@ -194,9 +196,9 @@ void metrics_write(struct metrics *m, struct buf *out)
 {
         static const char *const types[] = {"counter", "gauge", "histogram"};
 
-        vec_foreach(c, &m->collectors)
+        vec_foreach (c, &m->collectors)
                 c->fn(c->arg);
-        vec_foreach(it, &m->families) {
+        vec_foreach (it, &m->families) {
                 const struct metric_family *f = (*it)->family;
 
                 buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, types[f->type]);
@@ -212,20 +214,24 @@ void metrics_write(struct metrics *m, struct buf *out)
 enum { PROC_CPU, PROC_RSS, PROC_VIRTUAL, PROC_FDS, PROC_MAX_FDS, PROC_START };
 
 static const struct metric_family process_families[] = {
-        [PROC_CPU] = {"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
-                      METRIC_COUNTER, NULL, NULL, 0},
-        [PROC_RSS] = {"process_resident_memory_bytes", "Resident memory size in bytes.", METRIC_GAUGE, NULL, NULL, 0},
-        [PROC_VIRTUAL] = {"process_virtual_memory_bytes", "Virtual memory size in bytes.", METRIC_GAUGE, NULL, NULL,
-                          0},
-        [PROC_FDS] = {"process_open_fds", "Number of open file descriptors.", METRIC_GAUGE, NULL, NULL, 0},
-        [PROC_MAX_FDS] = {"process_max_fds", "Maximum number of open file descriptors.", METRIC_GAUGE, NULL, NULL, 0},
-        [PROC_START] = {"process_start_time_seconds", "Start time of the process since the epoch in seconds.",
-                        METRIC_GAUGE, NULL, NULL, 0},
+                [PROC_CPU] = {"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
+                              METRIC_COUNTER, NULL, NULL, 0},
+                [PROC_RSS] = {"process_resident_memory_bytes", "Resident memory size in bytes.", METRIC_GAUGE,
+                              NULL, NULL, 0},
+                [PROC_VIRTUAL] = {"process_virtual_memory_bytes", "Virtual memory size in bytes.",
+                                  METRIC_GAUGE, NULL, NULL, 0},
+                [PROC_FDS] = {"process_open_fds", "Number of open file descriptors.", METRIC_GAUGE, NULL,
+                              NULL, 0},
+                [PROC_MAX_FDS] = {"process_max_fds", "Maximum number of open file descriptors.", METRIC_GAUGE,
+                                  NULL, NULL, 0},
+                [PROC_START] = {"process_start_time_seconds",
+                                "Start time of the process since the epoch in seconds.", METRIC_GAUGE, NULL,
+                                NULL, 0},
 };
 
 static size_t count_fds(void)
 {
-        DIR   *d = opendir("/proc/self/fd");
+        DIR *d = opendir("/proc/self/fd");
         size_t n = 0;
 
         if (!d)
@@ -239,10 +245,10 @@ static size_t count_fds(void)
 static void collect_process(void *arg)
 {
         struct metrics *m = arg;
-        struct rusage   usage;
-        struct rlimit   limit;
-        unsigned long   virt = 0, rss = 0;
-        FILE           *f = fopen("/proc/self/statm", "re");
+        struct rusage usage;
+        struct rlimit limit;
+        unsigned long virt = 0, rss = 0;
+        FILE *f = fopen("/proc/self/statm", "re");
 
         if (f) {
                 if (fscanf(f, "%lu %lu", &virt, &rss) != 2)

@@ -5,7 +5,7 @@
 int str_cmp(struct str a, struct str b)
 {
         size_t n = MIN(a.n, b.n);
-        int    c = n ? memcmp(a.p, b.p, n) : 0;
+        int c = n ? memcmp(a.p, b.p, n) : 0;
 
         return c ? c : (a.n > b.n) - (a.n < b.n);
 }
@@ -54,7 +54,7 @@ struct str str_trim(struct str s)
 struct str str_split(struct str *s, char sep)
 {
         const char *at = s->n ? memchr(s->p, sep, s->n) : NULL;
-        struct str  head = *s;
+        struct str head = *s;
 
         if (!at) {
                 *s = STR_NULL;
@@ -85,7 +85,7 @@ bool str_to_u64(struct str s, uint64_t *ret)
 
 bool str_to_i64(struct str s, int64_t *ret)
 {
-        bool     neg = s.n && s.p[0] == '-';
+        bool neg = s.n && s.p[0] == '-';
         uint64_t v;
 
         if (!str_to_u64(neg ? str_n(s.p + 1, s.n - 1) : s, &v))
@@ -98,10 +98,10 @@ bool str_to_i64(struct str s, int64_t *ret)
 
 static const struct {
         const char *name;
-        uint64_t    usec;
+        uint64_t usec;
 } units[] = {
-        {"us", 1},       {"ms", 1000},          {"s", 1000000},          {"m", 60000000},
-        {"h", 3600000000}, {"d", 86400000000}, {"w", 604800000000},
+                {"us", 1},         {"ms", 1000},       {"s", 1000000},      {"m", 60000000},
+                {"h", 3600000000}, {"d", 86400000000}, {"w", 604800000000},
 };
 
 static bool unit_usec(struct str name, uint64_t *ret)
@@ -154,7 +154,7 @@ size_t utf8_cut(const char *s, size_t n, size_t max)
 static size_t utf8_char(const unsigned char *s, size_t n)
 {
         unsigned char lo = 0x80, hi = 0xBF;
-        size_t        len;
+        size_t len;
 
         if (s[0] < 0x80)
                 return 1;
@@ -190,7 +190,7 @@ bool utf8_valid(const char *s, size_t n)
 
         while (n) {
                 uint64_t word;
-                size_t   len;
+                size_t len;
 
                 if (n >= 8) {
                         memcpy(&word, p, 8);
@@ -280,8 +280,8 @@ void buf_add(struct buf *b, const void *p, size_t n)
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
         va_list ap;
-        char    small[256], *to;
-        int     n;
+        char small[256], *to;
+        int n;
 
         va_start(ap, fmt);
         n = vsnprintf(small, sizeof(small), fmt, ap);
@@ -334,7 +334,7 @@ void buf_add_base64(struct buf *b, struct str s)
 {
         for (size_t i = 0; i < s.n; i += 3) {
                 uint32_t v = (uint32_t)(unsigned char)s.p[i] << 16;
-                char     out[4];
+                char out[4];
 
                 if (i + 1 < s.n)
                         v |= (uint32_t)(unsigned char)s.p[i + 1] << 8;
@@ -358,7 +358,7 @@ static int base64_value(char c)
 bool buf_add_unbase64(struct buf *b, struct str s)
 {
         uint32_t v = 0;
-        size_t   have = 0, pad = 0;
+        size_t have = 0, pad = 0;
 
         for (size_t i = 0; i < s.n; i++) {
                 int d;

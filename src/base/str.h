@@ -14,12 +14,12 @@
 
 struct str {
         const char *p;
-        size_t      n;
+        size_t n;
 };
 
-#define STR(literal)   ((struct str){"" literal, sizeof(literal) - 1})
-#define STR_NULL       ((struct str){NULL, 0})
-#define STR_ARG(s)     (int)MIN((s).n, (size_t)INT32_MAX), ((s).p ? (s).p : "") /* for "%.*s" */
+#define STR(literal) ((struct str){"" literal, sizeof(literal) - 1})
+#define STR_NULL     ((struct str){NULL, 0})
+#define STR_ARG(s)   (int)MIN((s).n, (size_t)INT32_MAX), ((s).p ? (s).p : "") /* for "%.*s" */
 
 static inline struct str str_of(const char *s)
 {
@@ -41,10 +41,10 @@ static inline bool streq(const char *a, const char *b)
         return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-int        str_cmp(struct str a, struct str b); /* bytes, then length */
-bool       str_case_eq(struct str a, struct str b); /* ASCII */
-bool       str_has_prefix(struct str s, struct str prefix);
-bool       str_has_suffix(struct str s, struct str suffix);
+int str_cmp(struct str a, struct str b);      /* bytes, then length */
+bool str_case_eq(struct str a, struct str b); /* ASCII */
+bool str_has_prefix(struct str s, struct str prefix);
+bool str_has_suffix(struct str s, struct str suffix);
 struct str str_trim(struct str s); /* ASCII blanks at both ends */
 /* Cuts S at the first SEP: returns what is before it and leaves the rest (STR_NULL when there was no SEP). */
 struct str str_split(struct str *s, char sep);
@@ -57,31 +57,31 @@ bool str_to_duration(struct str s, uint64_t *ret_usec);
 
 /* The longest prefix of at most MAX bytes that ends between two characters. */
 size_t utf8_cut(const char *s, size_t n, size_t max);
-bool   utf8_valid(const char *s, size_t n);
+bool utf8_valid(const char *s, size_t n);
 /* Writes CODEPOINT (not a surrogate, at most 0x10FFFF) to OUT, which has 4 bytes; returns how many. */
 size_t utf8_encode(uint32_t codepoint, char *out);
 
 struct buf {
-        char  *p;
+        char *p;
         size_t n, cap;
         size_t max; /* of n */
-        bool   overflow;
+        bool overflow;
 };
 
-#define BUF_INIT(limit)                                                                                      \
-        {                                                                                                    \
-                .max = (limit)                                                                               \
+#define BUF_INIT(limit)        \
+        {                      \
+                .max = (limit) \
         }
 
-void  buf_done(struct buf *b);
-void  buf_clear(struct buf *b);                /* keeps the memory and the limit */
+void buf_done(struct buf *b);
+void buf_clear(struct buf *b);                 /* keeps the memory and the limit */
 char *buf_reserve(struct buf *b, size_t more); /* room for MORE bytes at the end, NULL: over the limit */
-void  buf_add(struct buf *b, const void *p, size_t n);
-void  buf_printf(struct buf *b, const char *fmt, ...) _printf_(2, 3);
-void  buf_consume(struct buf *b, size_t n); /* drops the first N bytes */
+void buf_add(struct buf *b, const void *p, size_t n);
+void buf_printf(struct buf *b, const char *fmt, ...) _printf_(2, 3);
+void buf_consume(struct buf *b, size_t n); /* drops the first N bytes */
 /* The content as a C string (NUL not counted), or NULL after an overflow. */
 const char *buf_cstr(struct buf *b);
-char       *buf_take(struct buf *b); /* the same, owned by the caller; the buffer is empty again */
+char *buf_take(struct buf *b); /* the same, owned by the caller; the buffer is empty again */
 
 static inline void buf_addc(struct buf *b, char c)
 {

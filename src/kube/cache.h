@@ -17,7 +17,7 @@ struct cache;
 struct cache_entry {
         const char *ns, *name, *uid, *rv; /* never NULL; ns is "" for cluster-scoped objects */
         const char *owner;                /* uid of the controlling owner, "" if none */
-        struct str  text;                 /* compact JSON, also NUL-terminated */
+        struct str text;                  /* compact JSON, also NUL-terminated */
 };
 
 struct cache_index {
@@ -25,9 +25,9 @@ struct cache_index {
 };
 
 struct cache_config {
-        const struct kube_type   *type;
+        const struct kube_type *type;
         const struct cache_index *indexes; /* beside uid and owner; at most 4 */
-        size_t                    n_indexes;
+        size_t n_indexes;
         /* May drop what need not be kept (e.g. of terminal objects); not metadata's names, uid, version, owners. */
         void (*project)(struct json *object, struct arena *a);
         struct metrics *metrics; /* may be NULL */
@@ -39,30 +39,32 @@ typedef void (*cache_listener)(void *arg, enum cache_change change, const struct
                                const struct cache_entry *after, bool initial);
 
 struct cache *cache_new(const struct cache_config *config);
-void          cache_free(struct cache *c);
-void          cache_listen(struct cache *c, cache_listener fn, void *arg);
+void cache_free(struct cache *c);
+void cache_listen(struct cache *c, cache_listener fn, void *arg);
 const struct kube_type *cache_type(const struct cache *c);
 
 const struct cache_entry *cache_get(const struct cache *c, const char *ns, const char *name);
 const struct cache_entry *cache_get_uid(const struct cache *c, const char *uid);
-size_t                    cache_count(const struct cache *c);
-size_t                    cache_bytes(const struct cache *c); /* of entries, for the metric */
+size_t cache_count(const struct cache *c);
+size_t cache_bytes(const struct cache *c); /* of entries, for the metric */
 
-/* Entries whose owner (or index I) is VALUE, oldest first: for (e = first; e; e = next). NULL: the end. */
+/* Entries whose owner (or index I) is VALUE, in no particular order: for (e = first; e; e = next). NULL: the end. */
 const struct cache_entry *cache_first_owned(const struct cache *c, const char *owner_uid);
 const struct cache_entry *cache_next_owned(const struct cache *c, const struct cache_entry *e);
 const struct cache_entry *cache_first_indexed(const struct cache *c, size_t index, const char *value);
-const struct cache_entry *cache_next_indexed(const struct cache *c, size_t index, const struct cache_entry *e);
+const struct cache_entry *cache_next_indexed(const struct cache *c, size_t index,
+                                             const struct cache_entry *e);
 /* All entries; *I starts at 0. Nothing may change meanwhile. */
 const struct cache_entry *cache_next(const struct cache *c, size_t *i);
 
-/* The object, parsed; never fails, because the text was written by us. */
-struct json *cache_parse(const struct cache_entry *e, struct arena *a);
+/* The object, parsed, with apiVersion and kind; never fails, because the text was written by us. */
+struct json *cache_parse(const struct cache *c, const struct cache_entry *e, struct arena *a);
 
 /* ---- the reflector's side */
 
 /* Takes in an object (changed: managedFields go). E_INVALID: no name, uid or resourceVersion in it. */
-int  cache_put(struct cache *c, struct json *object, struct arena *a, bool initial, struct err *err) _must_check_;
+int cache_put(struct cache *c, struct json *object, struct arena *a, bool initial, struct err *err)
+                _must_check_;
 void cache_remove(struct cache *c, const char *ns, const char *name);
 /* A list begins: everything not put until cache_end_replace() is removed then. May be begun again. */
 void cache_begin_replace(struct cache *c);

@@ -19,15 +19,15 @@ struct kube;
 struct kube_call;
 
 struct kube_options {
-        const char     *user_agent;      /* NULL: sonde/VERSION */
-        unsigned        max_connections; /* 0: 8 */
-        unsigned        qps, burst;      /* 0: no limit. Waiting is first come, first served */
-        struct metrics *metrics;         /* rest_client_*; may be NULL */
+        const char *user_agent;   /* NULL: sonde/VERSION */
+        unsigned max_connections; /* 0: 8 */
+        unsigned qps, burst;      /* 0: no limit. Waiting is first come, first served */
+        struct metrics *metrics;  /* rest_client_*; may be NULL */
 };
 
 struct kube *kube_new(struct loop *loop, const struct kube_config *config, const struct kube_options *options,
                       struct err *err) _must_check_;
-void         kube_free(struct kube *k); /* calls that are under way end without a callback */
+void kube_free(struct kube *k); /* calls that are under way end without a callback */
 struct loop *kube_loop(struct kube *k);
 
 enum kube_verb {
@@ -45,24 +45,24 @@ enum kube_verb {
 };
 
 struct kube_request {
-        enum kube_verb          verb;
+        enum kube_verb verb;
         const struct kube_type *type;
-        const char             *ns, *name, *subresource;
-        const char             *path; /* instead of the four above: discovery, logs; encoded */
-        struct str              body; /* of writes; of deletes: DeleteOptions, see kube_delete_options() */
+        const char *ns, *name, *subresource;
+        const char *path; /* instead of the four above: discovery, logs; encoded */
+        struct str body;  /* of writes; of deletes: DeleteOptions, see kube_delete_options() */
 
         const char *field_manager; /* writes */
-        bool        force;         /* apply: take over fields of other managers */
-        bool        dry_run;
+        bool force;                /* apply: take over fields of other managers */
+        bool dry_run;
 
         const char *label_selector, *field_selector;
-        unsigned    limit;
+        unsigned limit;
         const char *continue_token;
         const char *resource_version, *resource_version_match;
-        bool        bookmarks, send_initial_events; /* watch */
-        unsigned    timeout_seconds;                /* watch: the server's end of it */
+        bool bookmarks, send_initial_events; /* watch */
+        unsigned timeout_seconds;            /* watch: the server's end of it */
 
-        usec_t timeout; /* 0: 60 s (longer than any webhook's 30 s); streams: until the headers */
+        usec_t timeout;      /* 0: 60 s (longer than any webhook's 30 s); streams: until the headers */
         usec_t idle_timeout; /* streams */
         /* Not sent, and E_CANCELED, when it says no: asked right before the request leaves, every time. */
         bool (*may_send)(void *arg);
@@ -70,9 +70,9 @@ struct kube_request {
 };
 
 struct kube_answer {
-        int        status; /* 0: none */
-        struct str body;   /* whole; borrowed for the callback. Streams: empty */
-        usec_t     retry_after; /* 0: not said */
+        int status;         /* 0: none */
+        struct str body;    /* whole; borrowed for the callback. Streams: empty */
+        usec_t retry_after; /* 0: not said */
 };
 
 typedef void (*kube_done)(void *arg, const struct kube_answer *answer, const struct err *err);
@@ -82,28 +82,29 @@ struct kube_call *kube_send(struct kube *k, const struct kube_request *request, 
 /* The same for a list or a watch that is read as it comes. ON_DATA only gets bodies of 200. No retries. */
 struct kube_call *kube_stream(struct kube *k, const struct kube_request *request,
                               void (*on_data)(void *arg, struct str chunk), kube_done done, void *arg);
-void              kube_cancel(struct kube_call *call); /* no callback */
+void kube_cancel(struct kube_call *call); /* no callback */
 
 /* Runs the loop until the call is done: for the command line. The body is in the arena. */
 int kube_do(struct kube *k, const struct kube_request *request, struct arena *a, struct str *ret_body,
             struct err *err) _must_check_;
 
 /* DeleteOptions as JSON. UID and RESOURCE_VERSION are preconditions (NULL: none); PROPAGATION "Background", … */
-char *kube_delete_options(struct arena *a, const char *uid, const char *resource_version, const char *propagation);
+char *kube_delete_options(struct arena *a, const char *uid, const char *resource_version,
+                          const char *propagation);
 
 /* What the server said about a failure, whatever it was: a Status, text, HTML or nothing. */
 struct kube_status {
-        int         code;
+        int code;
         const char *reason;  /* "AlreadyExists"; "" when not said */
         const char *message; /* "" when not said */
         const char *cause;   /* reason of the first cause; "" if none */
-        usec_t      retry_after;
-        bool        has_causes;
+        usec_t retry_after;
+        bool has_causes;
 };
 /* Fills in RET from an HTTP status and a body (strings in the arena), and ERR with a code and a sentence. VERB tells
  * a failed JSON Patch test from an invalid object. Always returns -1. */
-int kube_status_error(struct arena *a, int http_status, struct str body, enum kube_verb verb, struct kube_status *ret,
-                      struct err *err);
+int kube_status_error(struct arena *a, int http_status, struct str body, enum kube_verb verb,
+                      struct kube_status *ret, struct err *err);
 const char *kube_verb_name(enum kube_verb verb); /* "get" */
 
 DEFINE_CLEANUP_PTR(struct kube *, kube_free)

@@ -18,7 +18,6 @@
 #pragma once
 
 #include "base/base.h"
-#include "json/json.h"
 #include "kube/auth.h"
 #include "kube/cache.h"
 #include "kube/client.h"
@@ -30,3 +29,4 @@
 #include "kube/reflector.h"
 #include "kube/type.h"
 #include "net/net.h"
+#include "json/json.h"

@@ -24,15 +24,15 @@
 struct reflector;
 
 struct reflector_config {
-        struct kube  *kube;
+        struct kube *kube;
         struct cache *cache;
-        const char   *ns;             /* NULL: all namespaces */
-        const char   *label_selector; /* copied; may be NULL */
-        const char   *field_selector;
-        unsigned      page;          /* objects a page; 0: 500 */
-        usec_t        watchdog;      /* 0: 100 s */
-        bool          no_watch_list; /* start with a plain list */
-        struct metrics *metrics;     /* may be NULL */
+        const char *ns;             /* NULL: all namespaces */
+        const char *label_selector; /* copied; may be NULL */
+        const char *field_selector;
+        unsigned page;           /* objects a page; 0: 500 */
+        usec_t watchdog;         /* 0: 100 s */
+        bool no_watch_list;      /* start with a plain list */
+        struct metrics *metrics; /* may be NULL */
         /* The cache is complete for the first time, or again after a new list. May be NULL. */
         void (*on_synced)(void *arg, bool first);
         /* The last version moved. May be NULL. */
@@ -41,9 +41,9 @@ struct reflector_config {
 };
 
 struct reflector *reflector_new(const struct reflector_config *config);
-void              reflector_free(struct reflector *r);
+void reflector_free(struct reflector *r);
 
-bool        reflector_synced(const struct reflector *r);
+bool reflector_synced(const struct reflector *r);
 const char *reflector_version(const struct reflector *r); /* last resourceVersion seen, "" at first */
 /* How many times a history was left behind (etcd restored): versions before and after are not comparable. */
 uint64_t reflector_epoch(const struct reflector *r);

@@ -10,17 +10,18 @@ struct kube_type {
         const char *version;
         const char *plural;
         const char *kind;
-        bool        namespaced;
-        bool        has_status; /* has the status subresource */
+        bool namespaced;
+        bool has_status; /* has the status subresource */
 };
 
-extern const struct kube_type KUBE_CONFIGMAP, KUBE_EVENT /* events.k8s.io/v1 */, KUBE_JOB, KUBE_LEASE, KUBE_NAMESPACE,
-                KUBE_NODE, KUBE_POD, KUBE_ROLE, KUBE_ROLEBINDING, KUBE_SERVICEACCOUNT;
+extern const struct kube_type KUBE_CONFIGMAP, KUBE_EVENT /* events.k8s.io/v1 */, KUBE_JOB, KUBE_LEASE,
+                KUBE_NAMESPACE, KUBE_NODE, KUBE_POD, KUBE_ROLE, KUBE_ROLEBINDING, KUBE_SERVICEACCOUNT;
 
 /* "batch/v1" or "v1". */
 const char *kube_api_version(const struct kube_type *type, struct arena *a);
 /* /apis/batch/v1/namespaces/NS/jobs/NAME/SUB; NS, NAME and SUB may be NULL. Every segment is encoded. */
-void kube_path(struct buf *out, const struct kube_type *type, const char *ns, const char *name, const char *sub);
+void kube_path(struct buf *out, const struct kube_type *type, const char *ns, const char *name,
+               const char *sub);
 
 /*
  * Resource versions are decimal strings of any length, comparable within one type: longer is newer, of equal length

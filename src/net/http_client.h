@@ -46,6 +46,9 @@ struct http_request {
         bool                      stream;  /* own connection; no limit on the body; on_data gets it as it comes */
         usec_t                    timeout; /* until the end (streams: until the headers of the answer); 0: 60 s */
         usec_t                    idle_timeout; /* streams: longest silence; 0: none */
+        /* Asked right before the first byte leaves; false: E_CANCELED and nothing was sent. May be NULL. */
+        bool (*may_send)(void *arg);
+        void *may_send_arg;
 };
 
 struct http_answer {

@@ -33,7 +33,7 @@ static void test_err_wrap_puts_context_in_front(void **state)
 
 static void test_str_numbers(void **state)
 {
-        int64_t  i;
+        int64_t i;
         uint64_t u;
 
         assert_true(str_to_i64(STR("-9223372036854775808"), &i));
@@ -63,7 +63,9 @@ static void test_str_split(void **state)
 
 static void test_utf8(void **state)
 {
-        assert_true(utf8_valid("gr\xc3\xbc\xc3\x9f" "e \xf0\x9f\x98\x80", 12));
+        assert_true(utf8_valid("gr\xc3\xbc\xc3\x9f"
+                               "e \xf0\x9f\x98\x80",
+                               12));
         assert_false(utf8_valid("\xc0\x80", 2));         /* overlong */
         assert_false(utf8_valid("\xed\xa0\x80", 3));     /* surrogate */
         assert_false(utf8_valid("\xf4\x90\x80\x80", 4)); /* beyond U+10FFFF */
@@ -88,8 +90,8 @@ static void test_buf_stops_at_its_limit(void **state)
 
 static void test_base64(void **state)
 {
-        static const char *const pairs[][2] = {{"", ""},         {"f", "Zg=="},     {"fo", "Zm8="},
-                                               {"foo", "Zm9v"},  {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}};
+        static const char *const pairs[][2] = {{"", ""},        {"f", "Zg=="},        {"fo", "Zm8="},
+                                               {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}};
 
         for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
                 _cleanup_(buf_done) struct buf e = BUF_INIT(100), d = BUF_INIT(100);
@@ -115,7 +117,7 @@ static void test_map_against_many_keys(void **state)
         enum { N = 5000 };
         char **keys = arena_new_array(&a, char *, N);
         size_t seen = 0;
-        char  *v;
+        char *v;
 
         for (size_t i = 0; i < N; i++) {
                 keys[i] = arena_printf(&a, "key-%zu", i);
@@ -125,7 +127,7 @@ static void test_map_against_many_keys(void **state)
                 assert_ptr_equal(map_remove(&m, str_of(keys[i])), keys[i]);
         for (size_t i = 0; i < N; i++)
                 assert_ptr_equal(map_get(&m, str_of(keys[i])), i % 2 ? keys[i] : NULL);
-        map_foreach(i, &m, v)
+        map_foreach (i, &m, v)
                 seen++;
         assert_int_equal(seen, N / 2);
         assert_int_equal(m.n, N / 2);
@@ -133,10 +135,10 @@ static void test_map_against_many_keys(void **state)
 
 static void test_heap_is_ordered_and_stable(void **state)
 {
-        struct heap      h = HEAP_INIT;
+        struct heap h = HEAP_INIT;
         struct heap_node nodes[100] = {0};
-        struct rng       r;
-        uint64_t         last_order = 0, last_seq = 0;
+        struct rng r;
+        uint64_t last_order = 0, last_seq = 0;
 
         rng_seed(&r, 7);
         for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
@@ -147,7 +149,8 @@ static void test_heap_is_ordered_and_stable(void **state)
         for (size_t i = 0; i < 99; i++) {
                 struct heap_node *n = heap_first(&h);
 
-                assert_true(n->order > last_order || (n->order == last_order && (i == 0 || n->sequence > last_seq)));
+                assert_true(n->order > last_order ||
+                            (n->order == last_order && (i == 0 || n->sequence > last_seq)));
                 last_order = n->order;
                 last_seq = n->sequence;
                 heap_remove(&h, n);
@@ -158,7 +161,7 @@ static void test_heap_is_ordered_and_stable(void **state)
 
 static void test_times(void **state)
 {
-        char   out[TIME_TEXT_MAX];
+        char out[TIME_TEXT_MAX];
         usec_t t;
 
         assert_true(time_parse(STR("2026-11-15T21:43:48Z"), &t));
@@ -175,15 +178,16 @@ static void test_times(void **state)
 /* Writes one line through a pipe and returns it. */
 static char *logged(enum log_format format, const char *value)
 {
-        static char  line[8192];
+        static char line[8192];
         struct clock clock = {.manual = true, .wall = 1000000};
-        struct log   log;
-        int          fds[2];
-        ssize_t      n;
+        struct log log;
+        int fds[2];
+        ssize_t n;
 
         assert_int_equal(pipe(fds), 0);
         log_init(&log, fds[1], LOG_LEVEL_INFO, format, &clock);
-        LOG_INFO(&log, "Said something", F_STR("value", value), F_STR("bearerToken", "hunter2"), F_INT("n", -3));
+        LOG_INFO(&log, "Said something", F_STR("value", value), F_STR("bearerToken", "hunter2"),
+                 F_INT("n", -3));
         LOG_DEBUG(&log, "Not written");
         close(fds[1]);
         n = read(fds[0], line, sizeof(line) - 1);
@@ -197,16 +201,19 @@ static void test_log_escapes_and_hides_secrets(void **state)
         assert_string_equal(logged(LOG_FORMAT_LOGFMT, "plain"),
                             "ts=1970-01-01T00:00:01.000000Z level=info msg=\"Said something\" value=plain "
                             "bearerToken=\"[redacted, 7 bytes]\" n=-3\n");
-        assert_string_equal(logged(LOG_FORMAT_JSON, "a\"\nb\xff"),
-                            "{\"ts\":\"1970-01-01T00:00:01.000000Z\",\"level\":\"info\",\"msg\":\"Said something\","
-                            "\"value\":\"a\\\"\\nb\\ufffd\",\"bearerToken\":\"[redacted, 7 bytes]\",\"n\":-3}\n");
+        assert_string_equal(
+                        logged(LOG_FORMAT_JSON, "a\"\nb\xff"),
+                        "{\"ts\":\"1970-01-01T00:00:01.000000Z\",\"level\":\"info\",\"msg\":\"Said "
+                        "something\","
+                        "\"value\":\"a\\\"\\nb\\ufffd\",\"bearerToken\":\"[redacted, 7 bytes]\",\"n\":-3}\n");
 }
 
 static void test_metrics_exposition(void **state)
 {
-        static const char *const         labels[] = {"code", NULL};
-        static const double              bounds[] = {0.1, 1};
-        static const struct metric_family requests = {"requests_total", "Requests.", METRIC_COUNTER, labels, NULL, 0};
+        static const char *const labels[] = {"code", NULL};
+        static const double bounds[] = {0.1, 1};
+        static const struct metric_family requests = {"requests_total", "Requests.", METRIC_COUNTER,
+                                                      labels,           NULL,        0};
         static const struct metric_family seconds = {"seconds", "Time.", METRIC_HISTOGRAM, NULL, bounds, 2};
         _cleanup_(metrics_free) struct metrics *m = metrics_new();
         _cleanup_(buf_done) struct buf out = BUF_INIT(4096);
@@ -253,19 +260,19 @@ static void test_files_are_replaced_whole(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arena_reset_keeps_the_largest_block),
-        cmocka_unit_test(test_err_wrap_puts_context_in_front),
-        cmocka_unit_test(test_str_numbers),
-        cmocka_unit_test(test_str_split),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_buf_stops_at_its_limit),
-        cmocka_unit_test(test_base64),
-        cmocka_unit_test(test_map_against_many_keys),
-        cmocka_unit_test(test_heap_is_ordered_and_stable),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_log_escapes_and_hides_secrets),
-        cmocka_unit_test(test_metrics_exposition),
-        cmocka_unit_test(test_files_are_replaced_whole),
+                cmocka_unit_test(test_arena_reset_keeps_the_largest_block),
+                cmocka_unit_test(test_err_wrap_puts_context_in_front),
+                cmocka_unit_test(test_str_numbers),
+                cmocka_unit_test(test_str_split),
+                cmocka_unit_test(test_utf8),
+                cmocka_unit_test(test_buf_stops_at_its_limit),
+                cmocka_unit_test(test_base64),
+                cmocka_unit_test(test_map_against_many_keys),
+                cmocka_unit_test(test_heap_is_ordered_and_stable),
+                cmocka_unit_test(test_times),
+                cmocka_unit_test(test_log_escapes_and_hides_secrets),
+                cmocka_unit_test(test_metrics_exposition),
+                cmocka_unit_test(test_files_are_replaced_whole),
 };
 
 UNIT_MAIN(tests)

@@ -15,17 +15,17 @@
 #include "base/base.h"
 
 /* assert_string_equal with a counted string on the left. */
-#define assert_str(s, literal)                                                                               \
-        do {                                                                                                 \
-                struct str s_ = (s);                                                                         \
-                assert_int_equal(s_.n, strlen(literal));                                                     \
-                assert_memory_equal(s_.p, literal, s_.n);                                                    \
+#define assert_str(s, literal)                            \
+        do {                                              \
+                struct str s_ = (s);                      \
+                assert_int_equal(s_.n, strlen(literal));  \
+                assert_memory_equal(s_.p, literal, s_.n); \
         } while (0)
 
 /* Runs TESTS (an array of struct CMUnitTest) as TAP. */
-#define UNIT_MAIN(tests)                                                                                     \
-        int main(void)                                                                                       \
-        {                                                                                                    \
-                cmocka_set_message_output(CM_OUTPUT_TAP);                                                    \
-                return cmocka_run_group_tests(tests, NULL, NULL);                                            \
+#define UNIT_MAIN(tests)                                          \
+        int main(void)                                            \
+        {                                                         \
+                cmocka_set_message_output(CM_OUTPUT_TAP);         \
+                return cmocka_run_group_tests(tests, NULL, NULL); \
         }

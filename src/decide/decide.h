@@ -1,0 +1,139 @@
+/*
+ * decide - types: what a controller sees and what it returns.
+ *
+ * A controller is two pure functions over what is known now:
+ *
+ *     plan     which objects must exist (and which must not)
+ *     settle   what the request's status is, given what is there
+ *
+ * Both get the same view and add to the same decision. They use nothing but the view: no clock, no randomness, no
+ * network, no memory of earlier calls. Names are derived. So deciding twice gives the same answer, a crash between any
+ * two writes is harmless, and a test can drive a controller through every order of events in memory.
+ *
+ * When the view is not enough, a decision may `want` a bounded number of look-ups; the controller is then called again
+ * with the answers, before anything of the first call is carried out.
+ *
+ * How it is carried out is src/operator's matter: what must exist and is not seen is created; what is seen and differs
+ * is applied with its uid and version; what must not exist is deleted with its uid; then the status is written, if it
+ * differs; then events are recorded. The next call comes when the cache has seen all that was written.
+ */
+#pragma once
+
+#include "base/base.h"
+#include "kube/kube.h"
+#include "json/json.h"
+
+/* ---- what a controller sees: read-only, valid for the call */
+
+struct object {
+        const struct kube_type *type;
+        const struct json *json; /* whole, with apiVersion and kind, without managedFields */
+        const char *name, *uid;
+};
+
+enum want_kind {
+        WANT_OBJECT, /* one object that is not watched; in the request's namespace */
+        WANT_EVENTS, /* the events about one object (by uid) */
+        WANT_LOG,    /* the last lines of one container of a pod */
+};
+
+struct want {
+        enum want_kind kind;
+        const struct kube_type *type; /* of the object */
+        const char *name, *uid, *container;
+};
+
+struct answer {
+        struct want want;
+        const struct json *json; /* WANT_OBJECT: the object, NULL: there is none. WANT_EVENTS: a list */
+        struct str text;         /* WANT_LOG */
+        const char *error;       /* why it could not be had; NULL: it could */
+};
+
+struct view {
+        const struct json *request;
+        const struct kube_type *type; /* of the request */
+        const struct object *
+                        children; /* owned, directly or through another child; by type as declared, then name */
+        size_t n_children;
+        const struct answer *answers; /* to what was wanted */
+        size_t n_answers;
+        usec_t now;           /* wall time */
+        const void *settings; /* the operator's, see the controller's registration */
+        struct arena *arena;  /* for what is returned */
+};
+
+const struct object *view_child(const struct view *v, const struct kube_type *type,
+                                const char *name);                               /* or NULL */
+const struct answer *view_answer(const struct view *v, const struct want *want); /* NULL: not asked yet */
+
+/* ---- what it returns */
+
+enum exist_how {
+        EXIST_APPLY, /* keep what is given here as it is given */
+        EXIST_ONCE,  /* create it; never touch it afterwards (Jobs) */
+};
+
+struct must_exist {
+        const struct kube_type *type;
+        struct json *json; /* metadata.name is set; owner and labels are added by the runtime */
+        enum exist_how how;
+};
+
+struct must_not_exist {
+        const struct object *object;
+        const char *propagation; /* NULL: "Background" */
+};
+
+enum { WANTS_MAX = 8 };
+
+struct decision {
+        VEC(struct must_exist) exist;
+        VEC(struct must_not_exist) absent;
+        struct json *status; /* NULL: as it is */
+        VEC(struct event) events;
+        usec_t again_at; /* wall time; 0: only when something changes */
+        struct want wants[WANTS_MAX];
+        size_t n_wants;
+};
+
+void decision_done(struct decision *d);
+
+void decide_exist(struct decision *d, const struct kube_type *type, struct json *json, enum exist_how how);
+void decide_absent(struct decision *d, const struct object *object);
+/* The earliest of all that were asked for. */
+void decide_again_at(struct decision *d, usec_t when);
+/* The answer to a look-up, or NULL after asking for it: return then, and be called again. */
+const struct answer *decide_want(struct decision *d, const struct view *v, const struct want *want);
+void decide_event(struct decision *d, const struct view *v, enum event_type type, const char *reason,
+                  const char *fmt, ...) _printf_(5, 6);
+
+/*
+ * Sets condition TYPE in STATUS (an object with a list "conditions", made if missing), keeping lastTransitionTime from
+ * the request's present status unless the condition's status changes. VALUE is "True", "False" or "Unknown".
+ */
+void decide_condition(const struct view *v, struct json *status, const char *type, const char *value,
+                      const char *reason, const char *message);
+
+/* ---- registration */
+
+struct child_kind {
+        const struct kube_type *type;
+        /* Index of the child kind that owns these (pods through Jobs); -1: the request does. */
+        int through;
+        void (*project)(struct json *object, struct arena *a); /* see cache.h; may be NULL */
+};
+
+struct controller {
+        const char *name;             /* field manager, label, metrics: "dgdr" */
+        const struct kube_type *type; /* of the request */
+        const char *selector;         /* label selector of requests, or NULL */
+        const struct child_kind *children;
+        size_t n_children;
+        const void *settings;
+        void (*plan)(const struct view *view, struct decision *decision);
+        void (*settle)(const struct view *view, struct decision *decision);
+        void (*project)(struct json *request, struct arena *a); /* of the request's cache; may be NULL */
+};
+
+DEFINE_CLEANUP_STRUCT(struct decision, decision_done)

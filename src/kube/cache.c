@@ -1,0 +1,410 @@
+#include "kube/kube.h"
+
+enum { INDEXES_MAX = 1 + 4, KEY_MAX = 63 + 1 + 253 };
+
+/* Entries with one value of one index form a ring; the map knows one of them. */
+struct link {
+        struct list node;
+        const char *value; /* "" is not indexed */
+};
+
+struct entry {
+        struct cache_entry pub; /* first: the public pointer is the private one */
+        uint64_t round;
+        uint32_t size; /* of the block */
+        uint16_t key_len;
+        struct link links[];
+};
+
+struct cache {
+        const struct kube_type *type;
+        const struct cache_index *indexes;
+        size_t n_links; /* owner, then the declared ones */
+        void (*project)(struct json *object, struct arena *a);
+        struct map by_key, by_uid, by_value[INDEXES_MAX];
+        struct buf text; /* scratch */
+        uint64_t round;
+        size_t bytes;
+        struct metric *objects_metric, *bytes_metric;
+        VEC(struct listener {
+                cache_listener fn;
+                void *arg;
+        })
+        listeners;
+};
+
+/* The key is "ns\0name": both are C strings inside one counted one. */
+static struct str make_key(char out[KEY_MAX], const char *ns, const char *name)
+{
+        size_t a = strlen(ns ? ns : ""), b = strlen(name);
+
+        if (a + 1 + b > KEY_MAX)
+                return STR_NULL;
+        memcpy(out, ns ? ns : "", a);
+        out[a] = '\0';
+        memcpy(out + a + 1, name, b);
+        return str_n(out, a + 1 + b);
+}
+
+static struct str entry_key(const struct entry *e)
+{
+        return str_n(e->pub.ns, e->key_len);
+}
+
+/* ---- indexes */
+
+static void link_entry(struct cache *c, struct entry *e)
+{
+        for (size_t i = 0; i < c->n_links; i++) {
+                struct link *l = &e->links[i], *head;
+
+                list_init(&l->node);
+                if (!l->value[0])
+                        continue;
+                head = map_get(&c->by_value[i], str_of(l->value));
+                if (head)
+                        list_append(&head->node, &l->node);
+                else
+                        map_put(&c->by_value[i], str_of(l->value), l);
+        }
+}
+
+static void unlink_entry(struct cache *c, struct entry *e)
+{
+        for (size_t i = 0; i < c->n_links; i++) {
+                struct link *l = &e->links[i], *next = CONTAINER_OF(l->node.next, struct link, node);
+
+                if (!l->value[0])
+                        continue;
+                if (map_get(&c->by_value[i], str_of(l->value)) == l) {
+                        map_remove(&c->by_value[i], str_of(l->value));
+                        if (next != l)
+                                map_put(&c->by_value[i], str_of(next->value), next);
+                }
+                list_remove(&l->node);
+        }
+}
+
+static struct entry *entry_of_link(struct link *l, size_t index)
+{
+        return CONTAINER_OF(l - index, struct entry, links);
+}
+
+static const struct cache_entry *first_linked(const struct cache *c, size_t index, const char *value)
+{
+        struct link *l = value && value[0] ? map_get(&c->by_value[index], str_of(value)) : NULL;
+
+        return l ? &entry_of_link(l, index)->pub : NULL;
+}
+
+static const struct cache_entry *next_linked(const struct cache *c, size_t index,
+                                             const struct cache_entry *pub)
+{
+        struct entry *e = CONTAINER_OF(pub, struct entry, pub);
+        struct link *l = CONTAINER_OF(e->links[index].node.next, struct link, node);
+
+        /* The ring ends where the map points. */
+        return l == map_get(&c->by_value[index], str_of(l->value)) ? NULL : &entry_of_link(l, index)->pub;
+}
+
+/* ---- entries */
+
+static char *pack(char **at, const char *s, size_t n)
+{
+        char *p = *at;
+
+        memcpy(p, s, n);
+        p[n] = '\0';
+        *at += n + 1;
+        return p;
+}
+
+struct fields {
+        const char *ns, *name, *uid, *rv, *owner;
+        const char *values[INDEXES_MAX]; /* [0] is the owner */
+};
+
+static int read_fields(const struct cache *c, const struct json *object, struct fields *f, struct err *err)
+{
+        f->ns = meta_str(object, "namespace");
+        f->name = meta_str(object, "name");
+        f->uid = meta_str(object, "uid");
+        f->rv = meta_str(object, "resourceVersion");
+        f->owner = meta_controller_uid(object);
+        f->ns = f->ns ? f->ns : "";
+        f->owner = f->owner ? f->owner : "";
+        if (!f->name || !f->uid || !f->rv)
+                return err_set(err, E_INVALID, "%s from the server has no %s", c->type->kind,
+                               !f->name  ? "name"
+                               : !f->uid ? "uid"
+                                         : "resourceVersion");
+        if (strlen(f->ns) + 1 + strlen(f->name) > KEY_MAX)
+                return err_set(err, E_INVALID, "%s from the server has a name that is too long",
+                               c->type->kind);
+        f->values[0] = f->owner;
+        for (size_t i = 1; i < c->n_links; i++) {
+                f->values[i] = json_cstr(json_path(object, c->indexes[i - 1].path));
+                f->values[i] = f->values[i] ? f->values[i] : "";
+        }
+        return 0;
+}
+
+static struct entry *entry_new(const struct cache *c, const struct fields *f, struct str text)
+{
+        size_t ns = strlen(f->ns), name = strlen(f->name), uid = strlen(f->uid), rv = strlen(f->rv);
+        size_t head = sizeof(struct entry) + c->n_links * sizeof(struct link);
+        size_t size = head + ns + name + uid + rv + text.n + 5;
+        struct entry *e;
+        char *at;
+
+        for (size_t i = 0; i < c->n_links; i++)
+                size += strlen(f->values[i]) + 1;
+        e = xmalloc(size);
+        memset(e, 0, head);
+        at = (char *)e + head;
+        e->size = (uint32_t)size;
+        e->key_len = (uint16_t)(ns + 1 + name);
+        e->pub.ns = pack(&at, f->ns, ns);
+        e->pub.name = pack(&at, f->name, name);
+        e->pub.uid = pack(&at, f->uid, uid);
+        e->pub.rv = pack(&at, f->rv, rv);
+        for (size_t i = 0; i < c->n_links; i++)
+                e->links[i].value = pack(&at, f->values[i], strlen(f->values[i]));
+        e->pub.owner = e->links[0].value;
+        e->pub.text = str_n(pack(&at, text.p, text.n), text.n);
+        return e;
+}
+
+/* What every object carries and nobody decides on. Kind and version are the cache's, and come back in cache_parse(). */
+static void strip(struct json *object)
+{
+        struct json *meta = json_at(object, "metadata"), *notes = json_at(meta, "annotations");
+
+        json_remove(object, "apiVersion");
+        json_remove(object, "kind");
+        if (meta) {
+                json_remove(meta, "managedFields");
+                json_remove(meta, "selfLink");
+        }
+        if (notes)
+                json_remove(notes, "kubectl.kubernetes.io/last-applied-configuration");
+}
+
+static void notify(struct cache *c, enum cache_change change, const struct entry *before,
+                   const struct entry *after, bool initial)
+{
+        if (c->objects_metric) {
+                metric_set(c->objects_metric, (double)c->by_key.n);
+                metric_set(c->bytes_metric, (double)c->bytes);
+        }
+        for (size_t i = 0; i < c->listeners.n; i++)
+                c->listeners.v[i].fn(c->listeners.v[i].arg, change, before ? &before->pub : NULL,
+                                     after ? &after->pub : NULL, initial);
+}
+
+static void insert(struct cache *c, struct entry *e, struct entry *before)
+{
+        if (before) {
+                unlink_entry(c, before);
+                if (map_get(&c->by_uid, str_of(before->pub.uid)) == before)
+                        map_remove(&c->by_uid, str_of(before->pub.uid));
+                c->bytes -= before->size;
+        }
+        map_put(&c->by_key, entry_key(e), e);
+        map_put(&c->by_uid, str_of(e->pub.uid), e);
+        link_entry(c, e);
+        c->bytes += e->size;
+}
+
+int cache_put(struct cache *c, struct json *object, struct arena *a, bool initial, struct err *err)
+{
+        struct entry *before, *e;
+        struct fields f;
+
+        if (!json_is(object, JSON_OBJECT))
+                return err_set(err, E_INVALID, "%s from the server is not an object", c->type->kind);
+        strip(object);
+        if (c->project)
+                c->project(object, a);
+        if (read_fields(c, object, &f, err) < 0)
+                return -1;
+        buf_clear(&c->text);
+        json_write(object, JSON_COMPACT, &c->text);
+        if (c->text.overflow)
+                return err_set(err, E_TOO_LARGE, "%s %s/%s is too large", c->type->kind, f.ns, f.name);
+        e = entry_new(c, &f, buf_str(&c->text));
+        e->round = c->round;
+        before = map_get(&c->by_key, entry_key(e));
+        /* The text is compared too: after an etcd restore the same version may say something else. */
+        if (before && streq(before->pub.uid, e->pub.uid) && streq(before->pub.rv, e->pub.rv) &&
+            str_eq(before->pub.text, e->pub.text)) {
+                before->round = c->round;
+                free(e);
+                return 0;
+        }
+        insert(c, e, before);
+        notify(c, before ? CACHE_UPDATED : CACHE_ADDED, before, e, initial);
+        free(before);
+        return 0;
+}
+
+static void remove_entry(struct cache *c, struct entry *e, bool initial)
+{
+        map_remove(&c->by_key, entry_key(e));
+        if (map_get(&c->by_uid, str_of(e->pub.uid)) == e)
+                map_remove(&c->by_uid, str_of(e->pub.uid));
+        unlink_entry(c, e);
+        c->bytes -= e->size;
+        notify(c, CACHE_REMOVED, e, NULL, initial);
+        free(e);
+}
+
+void cache_remove(struct cache *c, const char *ns, const char *name)
+{
+        char key[KEY_MAX];
+        struct entry *e = map_get(&c->by_key, make_key(key, ns, name));
+
+        if (e)
+                remove_entry(c, e, false);
+}
+
+void cache_begin_replace(struct cache *c)
+{
+        c->round++;
+}
+
+void cache_end_replace(struct cache *c)
+{
+        VEC(struct entry *) gone = {0};
+        struct entry *e;
+
+        map_foreach (i, &c->by_key, e)
+                if (e->round != c->round)
+                        *vec_push(&gone) = e;
+        vec_foreach (it, &gone)
+                remove_entry(c, *it, true);
+        vec_done(&gone);
+}
+
+/* ---- readers */
+
+const struct cache_entry *cache_get(const struct cache *c, const char *ns, const char *name)
+{
+        char key[KEY_MAX];
+        struct entry *e = map_get(&c->by_key, make_key(key, ns, name));
+
+        return e ? &e->pub : NULL;
+}
+
+const struct cache_entry *cache_get_uid(const struct cache *c, const char *uid)
+{
+        struct entry *e = map_get(&c->by_uid, str_of(uid));
+
+        return e ? &e->pub : NULL;
+}
+
+size_t cache_count(const struct cache *c)
+{
+        return c->by_key.n;
+}
+
+size_t cache_bytes(const struct cache *c)
+{
+        return c->bytes;
+}
+
+const struct cache_entry *cache_first_owned(const struct cache *c, const char *owner_uid)
+{
+        return first_linked(c, 0, owner_uid);
+}
+
+const struct cache_entry *cache_next_owned(const struct cache *c, const struct cache_entry *e)
+{
+        return next_linked(c, 0, e);
+}
+
+const struct cache_entry *cache_first_indexed(const struct cache *c, size_t index, const char *value)
+{
+        return first_linked(c, index + 1, value);
+}
+
+const struct cache_entry *cache_next_indexed(const struct cache *c, size_t index, const struct cache_entry *e)
+{
+        return next_linked(c, index + 1, e);
+}
+
+const struct cache_entry *cache_next(const struct cache *c, size_t *i)
+{
+        struct entry *e;
+
+        return map_next(&c->by_key, i, (void **)&e) ? &e->pub : NULL;
+}
+
+const struct kube_type *cache_type(const struct cache *c)
+{
+        return c->type;
+}
+
+struct json *cache_parse(const struct cache *c, const struct cache_entry *e, struct arena *a)
+{
+        static const struct json_limits limits = {.bytes = SIZE_MAX, .depth = 1000, .nodes = SIZE_MAX};
+        struct json *j = json_parse(a, e->text, &limits, NULL);
+
+        if (!j)
+                abort(); /* we wrote it */
+        json_set(a, j, "apiVersion", json_string(a, kube_api_version(c->type, a)));
+        json_set(a, j, "kind", json_string(a, c->type->kind));
+        return j;
+}
+
+/* ---- life */
+
+static const char *const metric_labels[] = {"group", "resource", NULL};
+static const struct metric_family objects_family = {
+                "sonde_cache_objects", "Objects in the cache.", METRIC_GAUGE, metric_labels, NULL, 0};
+static const struct metric_family bytes_family = {"sonde_cache_bytes",
+                                                  "Memory of the objects in the cache.",
+                                                  METRIC_GAUGE,
+                                                  metric_labels,
+                                                  NULL,
+                                                  0};
+
+struct cache *cache_new(const struct cache_config *config)
+{
+        struct cache *c = xcalloc(1, sizeof(*c));
+
+        c->type = config->type;
+        c->indexes = config->indexes;
+        c->n_links = 1 + MIN(config->n_indexes, (size_t)INDEXES_MAX - 1);
+        c->project = config->project;
+        c->text = (struct buf)BUF_INIT(16 << 20);
+        if (config->metrics) {
+                const char *labels[] = {c->type->group, c->type->plural};
+
+                c->objects_metric = metrics_get(config->metrics, &objects_family, labels);
+                c->bytes_metric = metrics_get(config->metrics, &bytes_family, labels);
+        }
+        return c;
+}
+
+void cache_free(struct cache *c)
+{
+        struct entry *e;
+
+        if (!c)
+                return;
+        map_foreach (i, &c->by_key, e)
+                free(e);
+        map_done(&c->by_key);
+        map_done(&c->by_uid);
+        for (size_t i = 0; i < INDEXES_MAX; i++)
+                map_done(&c->by_value[i]);
+        buf_done(&c->text);
+        vec_done(&c->listeners);
+        free(c);
+}
+
+void cache_listen(struct cache *c, cache_listener fn, void *arg)
+{
+        *vec_push(&c->listeners) = (struct listener){fn, arg};
+}

@@ -1,0 +1,105 @@
+#include "operator/runtime.h"
+
+static void add(struct item *item, struct source *source, const char *text, bool gone)
+{
+        size_t n = strlen(text) + 1;
+        struct expectation *e = xmalloc(sizeof(*e) + n);
+
+        e->source = source;
+        e->epoch = reflector_epoch(source->reflector);
+        e->gone = gone;
+        memcpy(e->text, text, n);
+        e->next = item->expectations;
+        item->expectations = e;
+}
+
+void expect_version(struct item *item, struct source *source, const char *version)
+{
+        if (version)
+                add(item, source, version, false);
+}
+
+void expect_gone(struct item *item, struct source *source, const char *uid)
+{
+        add(item, source, uid, true);
+}
+
+static bool met(const struct expectation *e)
+{
+        /* After an etcd restore the version may never come; the new list has told all there is. */
+        if (e->epoch != reflector_epoch(e->source->reflector))
+                return true;
+        if (e->gone) {
+                const struct cache_entry *entry = cache_get_uid(e->source->cache, e->text);
+
+                return !entry || memmem(entry->text.p, entry->text.n, "\"deletionTimestamp\":", 20);
+        }
+        return rv_cmp(str_of(reflector_version(e->source->reflector)), str_of(e->text)) >= 0;
+}
+
+bool expectations_met(struct item *item)
+{
+        struct expectation **at = &item->expectations;
+
+        while (*at) {
+                struct expectation *e = *at;
+
+                if (met(e)) {
+                        *at = e->next;
+                        free(e);
+                } else {
+                        at = &e->next;
+                }
+        }
+        return !item->expectations;
+}
+
+void expectations_clear(struct item *item)
+{
+        struct expectation *next;
+
+        for (struct expectation *e = TAKE_PTR(item->expectations); e; e = next) {
+                next = e->next;
+                free(e);
+        }
+}
+
+void settled_remember(struct item *item, const char *uid, const char *version, const char *hash)
+{
+        struct settled *s;
+
+        for (s = item->settled; s; s = s->next)
+                if (streq(s->uid, uid))
+                        break;
+        if (!s) {
+                s = xcalloc(1, sizeof(*s));
+                s->uid = xstrdup(uid);
+                s->next = item->settled;
+                item->settled = s;
+        }
+        free(s->version);
+        free(s->hash);
+        s->version = xstrdup(version);
+        s->hash = xstrdup(hash);
+}
+
+bool settled_known(const struct item *item, const char *uid, const char *version, const char *hash)
+{
+        for (const struct settled *s = item->settled; s; s = s->next)
+                if (streq(s->uid, uid))
+                        return streq(s->version, version) && streq(s->hash, hash);
+        return false;
+}
+
+void settled_clear(struct item *item)
+{
+        struct settled *next;
+
+        for (struct settled *s = TAKE_PTR(item->settled); s; s = next) {
+                next = s->next;
+                free(s->uid);
+                free(s->version);
+                free(s->hash);
+                free(s);
+        }
+}

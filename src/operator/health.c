@@ -1,0 +1,77 @@
+#include "operator/operator.h"
+
+#define READY_MAX_AGE (5 * 60 * USEC_PER_SEC)
+
+struct health {
+        struct http_server *server;
+        struct operator* op;
+        struct metrics *metrics;
+        struct buf text;
+};
+
+static void serve_ready(struct health *h, struct http_exchange *ex)
+{
+        bool ok = !h->op || operator_ready(h->op, READY_MAX_AGE, &h->text);
+        bool verbose = str_has_prefix(http_query(ex), STR("verbose"));
+
+        if (ok && !verbose)
+                buf_clear(&h->text);
+        buf_adds(&h->text, ok ? "ok" : "not ready\n");
+        http_reply(ex, ok ? 200 : 503, "text/plain; charset=utf-8", buf_str(&h->text));
+}
+
+static void on_request(void *arg, struct http_exchange *ex)
+{
+        struct health *h = arg;
+        struct str path = http_path(ex);
+
+        buf_clear(&h->text);
+        if (!str_eq(http_method(ex), STR("GET"))) {
+                http_reply(ex, 405, "text/plain", STR("only GET\n"));
+        } else if (str_eq(path, STR("/healthz"))) {
+                http_reply(ex, 200, "text/plain", STR("ok"));
+        } else if (str_eq(path, STR("/readyz"))) {
+                serve_ready(h, ex);
+        } else if (str_eq(path, STR("/metrics")) && h->metrics) {
+                metrics_write(h->metrics, &h->text);
+                http_reply(ex, 200, "text/plain; version=0.0.4; charset=utf-8", buf_str(&h->text));
+        } else {
+                http_reply(ex, 404, "text/plain", STR("/healthz, /readyz and /metrics are here\n"));
+        }
+}
+
+struct health *health_new(struct loop *loop, const char *listen, struct operator* o, struct metrics *metrics,
+                          struct err *err)
+{
+        struct health *h = xcalloc(1, sizeof(*h));
+        struct http_server_config config = {
+                        .listen = listen,
+                        .max_connections = 64,
+                        .on_request = on_request,
+                        .arg = h,
+        };
+
+        h->op = o;
+        h->metrics = metrics;
+        h->text = (struct buf)BUF_INIT(1 << 20);
+        h->server = http_server_new(loop, &config, err);
+        if (!h->server) {
+                health_free(h);
+                return NULL;
+        }
+        return h;
+}
+
+void health_free(struct health *h)
+{
+        if (!h)
+                return;
+        http_server_free(h->server);
+        buf_done(&h->text);
+        free(h);
+}
+
+uint16_t health_port(const struct health *h)
+{
+        return http_server_port(h->server);
+}

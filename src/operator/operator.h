@@ -1,0 +1,82 @@
+/*
+ * operator - the controllers' runtime.
+ *
+ * For every registered controller it keeps caches of its requests and their children, and a queue of requests to look
+ * at. Then, for one request at a time:
+ *
+ *     gather   the request and its children from the caches, parsed into an arena
+ *     decide   call plan and settle; if they want look-ups, make them and call again
+ *     carry    what differs, one write after the other, none of them unconditional
+ *
+ * Writes. What must exist and is not seen is created with POST; AlreadyExists means that an answer was lost (the object
+ * is ours by its controlling owner's UID: go on) or that a stranger has the name (condition NameConflict, never
+ * touched). What is seen and differs is applied with its uid and resourceVersion. Deletes carry the uid. Status is
+ * written only when it differs. Each write is asked for at the lease right before it leaves.
+ *
+ * Read your own writes. After a write its resourceVersion is remembered, and the request is not decided again before
+ * the cache has reached it, so one create and one status write are exactly that.
+ *
+ * Failures. A conflict, a lost answer or a busy server: decide again after the queue's backoff. A refused object (422,
+ * too large) is told on the request (Stalled, reason) and not tried again until something changes. Lost lease: nothing
+ * is written any more.
+ *
+ * Children get, beside what the plan says: the request as controlling owner, the labels
+ * app.kubernetes.io/managed-by=sonde and sonde.dev/controller=NAME (which the watches select by), and the annotation
+ * sonde.dev/plan, a hash of what was planned, so that a changed plan is applied even where it only leaves something out.
+ *
+ * Requests without a status subresource (ConfigMaps) have their status as JSON in the annotation sonde.dev/status.
+ */
+#pragma once
+
+#include "base/base.h"
+#include "decide/decide.h"
+#include "kube/kube.h"
+#include "net/net.h"
+
+#define OPERATOR_LABEL_CONTROLLER  "sonde.dev/controller"
+#define OPERATOR_LABEL_MANAGED_BY  "app.kubernetes.io/managed-by"
+#define OPERATOR_ANNOTATION_PLAN   "sonde.dev/plan"
+#define OPERATOR_ANNOTATION_STATUS "sonde.dev/status"
+
+struct operator;
+
+struct operator_config {
+        struct loop *loop;
+        struct kube *kube;
+        const struct controller *const *controllers;
+        size_t n_controllers;
+        const char *ns;          /* NULL: all namespaces */
+        unsigned concurrency;    /* requests of one controller in work at once; 0: 16 */
+        const char *instance;    /* for events: the pod's name; NULL: the host's */
+        struct metrics *metrics; /* may be NULL */
+        struct lease *lease;     /* NULL: no election, always the leader */
+        /* Asked before every write, after the lease (a test's hook). May be NULL. */
+        bool (*may_send)(void *arg);
+        void *arg;
+};
+
+/* Starts to fill the caches at once; decides nothing before operator_lead(). */
+struct operator* operator_new(const struct operator_config *config);
+void operator_free(struct operator* o);
+
+/* We are the leader: begin to decide. */
+void operator_lead(struct operator* o);
+/* Takes no further request into work; DONE when those in work have finished (or at once). */
+void operator_drain(struct operator* o, void (*done)(void *arg), void *arg);
+
+bool operator_synced(const struct operator* o); /* all caches are complete */
+/* Nothing in work, nothing ready, nothing waiting for its own write (delayed looks do not count). */
+bool operator_idle(const struct operator* o);
+/* False, with WHY, while a cache is not complete or its watch is silent for more than MAX_AGE. */
+bool operator_ready(const struct operator* o, usec_t max_age, struct buf *why);
+
+/* ---- health.c: /healthz, /readyz (with ?verbose) and /metrics over HTTP */
+
+struct health;
+struct health *health_new(struct loop *loop, const char *listen, struct operator* o, struct metrics *metrics,
+                          struct err *err) _must_check_;
+void health_free(struct health *h);
+uint16_t health_port(const struct health *h);
+
+DEFINE_CLEANUP_PTR(struct operator*, operator_free)
+DEFINE_CLEANUP_PTR(struct health *, health_free)

@@ -1,0 +1,236 @@
+#include "operator/runtime.h"
+
+enum {
+        ROUNDS_MAX = 4, /* of look-ups for one decision */
+        LOG_TAIL_LINES = 50,
+        LOG_TAIL_BYTES = 16 * 1024,
+};
+#define OWN_WRITE_RECHECK (2 * USEC_PER_SEC)
+
+static void decide(struct task *t);
+
+void task_free(struct task *t)
+{
+        if (!t)
+                return;
+        kube_cancel(t->call);
+        decision_done(&t->decision);
+        vec_done(&t->answers);
+        free(t->ns);
+        free(t->name);
+        arena_done(&t->arena);
+        free(t);
+}
+
+/* ---- gather */
+
+struct gathered {
+        VEC(struct object) objects;
+        struct task *t;
+};
+
+static void gather_owned(struct gathered *g, struct source *s, const char *owner_uid)
+{
+        struct arena *a = &g->t->arena;
+
+        for (const struct cache_entry *e = cache_first_owned(s->cache, owner_uid); e;
+             e = cache_next_owned(s->cache, e)) {
+                struct object *o;
+
+                /* A child lives beside its request; owner references do not cross namespaces. */
+                if (!streq(e->ns, g->t->ns))
+                        continue;
+                o = vec_push(&g->objects);
+                *o = (struct object){
+                                .type = s->type,
+                                .json = cache_parse(s->cache, e, a),
+                                .name = arena_strdup(a, e->name),
+                                .uid = arena_strdup(a, e->uid),
+                };
+        }
+}
+
+static int by_name(const void *x, const void *y)
+{
+        return strcmp(((const struct object *)x)->name, ((const struct object *)y)->name);
+}
+
+/* The children of all kinds, in the order of the controller's table and then by name. */
+static void gather_children(struct task *t, const char *request_uid)
+{
+        struct runtime *rt = t->rt;
+        struct gathered g = {.t = t};
+        size_t begin[CHILD_KINDS_MAX + 2];
+
+        for (size_t i = 1; i < rt->n_sources; i++) {
+                struct source *s = &rt->sources[i];
+
+                begin[i] = g.objects.n;
+                if (s->through < 0) {
+                        gather_owned(&g, s, request_uid);
+                } else {
+                        size_t from = begin[1 + s->through], to = begin[2 + s->through];
+
+                        for (size_t k = from; k < to; k++)
+                                gather_owned(&g, s, g.objects.v[k].uid);
+                }
+                begin[i + 1] = g.objects.n;
+                if (g.objects.n > begin[i] + 1)
+                        qsort(g.objects.v + begin[i], g.objects.n - begin[i], sizeof(*g.objects.v), by_name);
+        }
+        if (g.objects.n)
+                t->view.children = arena_memdup(&t->arena, g.objects.v, g.objects.n * sizeof(*g.objects.v));
+        t->view.n_children = g.objects.n;
+        vec_done(&g.objects);
+}
+
+/* Where there is no status subresource, the status is read back from where carry.c keeps it. */
+static void restore_status(struct task *t, struct json *request)
+{
+        const char *text = json_str(json_at(json_at(request, "metadata"), "annotations"),
+                                    OPERATOR_ANNOTATION_STATUS);
+        struct json *status = text ? json_parse(&t->arena, str_of(text), NULL, NULL) : NULL;
+
+        json_remove(request, "status");
+        json_set(&t->arena, request, "status", status);
+}
+
+static void gather(struct task *t, const struct cache_entry *entry)
+{
+        struct json *request = cache_parse(t->rt->sources[0].cache, entry, &t->arena);
+
+        if (!t->rt->c->type->has_status)
+                restore_status(t, request);
+        t->view.request = request;
+        t->view.type = t->rt->c->type;
+        t->view.settings = t->rt->c->settings;
+        t->view.arena = &t->arena;
+        gather_children(t, entry->uid);
+}
+
+/* ---- look-ups */
+
+static void look_up_next(struct task *t);
+
+static void take_answer(struct answer *answer, struct arena *a, const struct kube_answer *got,
+                        const struct err *err)
+{
+        struct err parse = ERR_INIT;
+
+        if (err && err->code == E_NOT_FOUND && answer->want.kind == WANT_OBJECT)
+                return;
+        if (err) {
+                answer->error = arena_strdup(a, err->text);
+                return;
+        }
+        if (answer->want.kind == WANT_LOG) {
+                answer->text = str_n(arena_strndup(a, got->body.p, got->body.n), got->body.n);
+                return;
+        }
+        answer->json = json_parse(a, got->body, NULL, &parse);
+        if (!answer->json)
+                answer->error = arena_strdup(a, parse.text);
+}
+
+static void on_lookup(void *arg, const struct kube_answer *got, const struct err *err)
+{
+        struct task *t = arg;
+        struct answer *answer = vec_push(&t->answers);
+
+        t->call = NULL;
+        answer->want = t->decision.wants[t->lookup++];
+        take_answer(answer, &t->arena, got, err);
+        look_up_next(t);
+}
+
+static void send_lookup(struct task *t, const struct want *want)
+{
+        struct kube_request r = {.verb = KUBE_GET, .type = want->type, .ns = t->ns, .name = want->name};
+        _cleanup_(buf_done) struct buf path = BUF_INIT(4096);
+
+        if (want->kind == WANT_EVENTS) {
+                r.verb = KUBE_LIST;
+                r.type = &KUBE_EVENT;
+                r.name = NULL;
+                r.field_selector = arena_printf(&t->arena, "regarding.uid=%s", want->uid);
+                r.limit = 100;
+        } else if (want->kind == WANT_LOG) {
+                kube_path(&path, &KUBE_POD, t->ns, want->name, "log");
+                buf_printf(&path, "?tailLines=%d&limitBytes=%d&container=", LOG_TAIL_LINES, LOG_TAIL_BYTES);
+                buf_add_urlencoded(&path, str_of(want->container));
+                r.path = buf_cstr(&path);
+                r.type = NULL;
+        }
+        t->call = kube_send(t->rt->op->cfg.kube, &r, on_lookup, t);
+}
+
+static void look_up_next(struct task *t)
+{
+        if (t->lookup < t->decision.n_wants) {
+                send_lookup(t, &t->decision.wants[t->lookup]);
+                return;
+        }
+        decide(t);
+}
+
+/* ---- decide */
+
+static void decide(struct task *t)
+{
+        const struct controller *c = t->rt->c;
+
+        decision_done(&t->decision);
+        t->lookup = 0;
+        t->view.answers = t->answers.v;
+        t->view.n_answers = t->answers.n;
+        c->plan(&t->view, &t->decision);
+        c->settle(&t->view, &t->decision);
+        if (t->decision.n_wants && t->rounds++ < ROUNDS_MAX)
+                look_up_next(t);
+        else
+                carry_out(t);
+}
+
+static struct task *task_new(struct runtime *rt, struct str key)
+{
+        struct task *t = xcalloc(1, sizeof(*t));
+        struct str rest = key, ns = str_split(&rest, '/');
+
+        t->rt = rt;
+        t->item = runtime_item(rt, key);
+        t->item->task = t;
+        t->ns = xstrndup(ns.p, ns.n);
+        t->name = xstrndup(rest.p, rest.n);
+        t->began = clock_boot(loop_clock(rt->op->cfg.loop));
+        if (rt->active)
+                metric_set(rt->active, rt->running);
+        return t;
+}
+
+void reconcile_start(struct runtime *rt, struct str key)
+{
+        struct task *t = task_new(rt, key);
+        const struct cache_entry *entry = cache_get(rt->sources[0].cache, t->ns, t->name);
+
+        if (!entry) {
+                /* Gone: what it owned goes with it, by its owner references. */
+                expectations_clear(t->item);
+                settled_clear(t->item);
+                queue_forget(rt->queue, str_of(t->item->key));
+                runtime_finished(t, QUEUE_OK, RESULT_SUCCESS);
+                return;
+        }
+        if (!expectations_met(t->item)) {
+                /* The event of our own write brings the key back; this is for writes that no watch of ours shows. */
+                queue_add_after(rt->queue, str_of(t->item->key), OWN_WRITE_RECHECK);
+                runtime_finished(t, QUEUE_OK, RESULT_REQUEUE_AFTER);
+                return;
+        }
+        gather(t, entry);
+        if (meta_str(t->view.request, "deletionTimestamp")) {
+                runtime_finished(t, QUEUE_OK, RESULT_SUCCESS);
+                return;
+        }
+        t->view.now = loop_wall(rt->op->cfg.loop);
+        decide(t);
+}

@@ -1,0 +1,421 @@
+#include "operator/runtime.h"
+
+#include <unistd.h>
+
+enum { CONCURRENCY_DEFAULT = 16, KEY_MAX = 63 + 1 + 253 + 1 };
+
+/* ---- items */
+
+struct item *runtime_item(struct runtime *rt, struct str key)
+{
+        struct item *item = map_get(&rt->items, key);
+
+        if (item)
+                return item;
+        item = xcalloc(1, sizeof(*item) + key.n + 1);
+        memcpy(item->key, key.p, key.n);
+        map_put(&rt->items, str_of(item->key), item);
+        return item;
+}
+
+static void item_free(struct item *item)
+{
+        expectations_clear(item);
+        settled_clear(item);
+        free(item);
+}
+
+void runtime_forget_item(struct runtime *rt, struct str key)
+{
+        struct item *item = map_remove(&rt->items, key);
+
+        if (item)
+                item_free(item);
+}
+
+/* ---- from a change to the request it concerns */
+
+static void add_request(struct runtime *rt, const struct cache_entry *request, bool initial)
+{
+        char key[KEY_MAX];
+        int n = snprintf(key, sizeof(key), "%s/%s", request->ns, request->name);
+
+        if (n > 0 && (size_t)n < sizeof(key))
+                queue_add(rt->queue, str_n(key, (size_t)n), initial ? QUEUE_LOW : QUEUE_NORMAL);
+}
+
+/* Climbs from an owner's uid to the request, through other children if need be. */
+static const struct cache_entry *owner_request(const struct runtime *rt, const struct source *s,
+                                               const char *owner)
+{
+        for (size_t depth = 0; owner[0] && depth < rt->n_sources; depth++) {
+                const struct cache_entry *e;
+
+                if (s->through < 0)
+                        return cache_get_uid(rt->sources[0].cache, owner);
+                s = &rt->sources[1 + s->through];
+                e = cache_get_uid(s->cache, owner);
+                if (!e)
+                        return NULL;
+                owner = e->owner;
+        }
+        return NULL;
+}
+
+static void on_child(void *arg, enum cache_change change, const struct cache_entry *before,
+                     const struct cache_entry *after, bool initial)
+{
+        struct source *s = arg;
+        const struct cache_entry *was = before ? owner_request(s->rt, s, before->owner) : NULL;
+        const struct cache_entry *is = after ? owner_request(s->rt, s, after->owner) : NULL;
+
+        if (is)
+                add_request(s->rt, is, initial);
+        if (was && was != is)
+                add_request(s->rt, was, initial);
+}
+
+static void on_request(void *arg, enum cache_change change, const struct cache_entry *before,
+                       const struct cache_entry *after, bool initial)
+{
+        struct source *s = arg;
+
+        add_request(s->rt, after ? after : before, initial);
+}
+
+/* ---- the pump: takes requests into work while there is room */
+
+static bool all_synced(const struct runtime *rt)
+{
+        for (size_t i = 0; i < rt->n_sources; i++)
+                if (!reflector_synced(rt->sources[i].reflector))
+                        return false;
+        return true;
+}
+
+static void pump_runtime(struct runtime *rt)
+{
+        unsigned limit = rt->op->cfg.concurrency ? rt->op->cfg.concurrency : CONCURRENCY_DEFAULT;
+
+        if (!all_synced(rt))
+                return;
+        while (rt->running < limit) {
+                struct str key = queue_take(rt->queue);
+
+                if (!key.p)
+                        return;
+                rt->running++;
+                reconcile_start(rt, key);
+        }
+}
+
+static void finish_drain(struct operator* o)
+{
+        void (*drained)(void *arg) = o->drained;
+
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                if (o->runtimes[i].running)
+                        return;
+        o->drained = NULL;
+        if (drained)
+                drained(o->drained_arg);
+}
+
+static void pump(struct defer *d)
+{
+        struct operator* o = CONTAINER_OF(d, struct operator, pump);
+
+        if (o->draining) {
+                finish_drain(o);
+                return;
+        }
+        if (!o->leading || (o->cfg.lease && !lease_held(o->cfg.lease)))
+                return;
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                pump_runtime(&o->runtimes[i]);
+}
+
+/* At the end of this turn of the loop: by then a batch of changes is in the caches as a whole. */
+void runtime_pump_soon(struct operator* o)
+{
+        if (!o->freeing)
+                defer_run(o->cfg.loop, &o->pump, pump);
+}
+
+static void on_queue_ready(void *arg)
+{
+        runtime_pump_soon(((struct runtime *)arg)->op);
+}
+
+static void on_synced(void *arg, bool first)
+{
+        struct source *s = arg;
+        struct item *item;
+
+        /* Whatever was written before this list is in it, or is gone. */
+        map_foreach (i, &s->rt->items, item)
+                if (item->expectations)
+                        queue_add(s->rt->queue, str_of(item->key), QUEUE_NORMAL);
+        runtime_pump_soon(s->rt->op);
+}
+
+void runtime_finished(struct task *t, enum queue_outcome outcome, enum reconcile_result result)
+{
+        struct runtime *rt = t->rt;
+        struct item *item = t->item;
+        usec_t took = usec_sub(clock_boot(loop_clock(rt->op->cfg.loop)), t->began);
+
+        if (rt->seconds) {
+                metric_add(rt->results[result], 1);
+                metric_observe(rt->seconds, (double)took / 1e6);
+                if (outcome == QUEUE_GIVE_UP)
+                        metric_add(rt->terminal_errors, 1);
+                if (result == RESULT_ERROR)
+                        metric_add(rt->errors, 1);
+        }
+        rt->running--;
+        item->task = NULL;
+        if (rt->active)
+                metric_set(rt->active, rt->running);
+        queue_done(rt->queue, str_of(item->key), outcome);
+        task_free(t);
+        if (!item->expectations && !item->settled)
+                runtime_forget_item(rt, str_of(item->key));
+        runtime_pump_soon(rt->op);
+}
+
+struct source *runtime_source(struct runtime *rt, const struct kube_type *type)
+{
+        for (size_t i = 1; i < rt->n_sources; i++)
+                if (rt->sources[i].type == type)
+                        return &rt->sources[i];
+        return NULL;
+}
+
+bool runtime_may_send(void *arg)
+{
+        const struct operator_config *cfg = &((struct runtime *)arg)->op->cfg;
+
+        return (!cfg->lease || lease_held(cfg->lease)) && (!cfg->may_send || cfg->may_send(cfg->arg));
+}
+
+/* ---- life */
+
+static void start_source(struct runtime *rt, const struct kube_type *type, int through, const char *selector,
+                         void (*project)(struct json *object, struct arena *a))
+{
+        struct source *s = &rt->sources[rt->n_sources];
+        struct reflector_config rc = {
+                        .kube = rt->op->cfg.kube,
+                        .ns = rt->op->ns,
+                        .label_selector = selector,
+                        .metrics = rt->op->cfg.metrics,
+                        .on_synced = on_synced,
+                        .arg = s,
+        };
+        struct cache_config cc = {.type = type, .project = project, .metrics = rt->op->cfg.metrics};
+
+        *s = (struct source){.rt = rt, .type = type, .through = through, .cache = cache_new(&cc)};
+        cache_listen(s->cache, rt->n_sources ? on_child : on_request, s);
+        rt->n_sources++;
+        rc.cache = s->cache;
+        s->reflector = reflector_new(&rc);
+}
+
+static const char *const controller_label[] = {"controller", NULL};
+static const char *const result_labels[] = {"controller", "result", NULL};
+static const double seconds_buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3,  0.35,
+                                         0.4,   0.45, 0.5,   0.6,  0.7, 0.8,  0.9, 1,    1.25, 1.5,
+                                         1.75,  2,    2.5,   3,    3.5, 4,    4.5, 5,    6,    7,
+                                         8,     9,    10,    15,   20,  25,   30,  40,   50,   60};
+static const struct metric_family results_family = {"controller_runtime_reconcile_total",
+                                                    "Total number of reconciliations per controller.",
+                                                    METRIC_COUNTER,
+                                                    result_labels,
+                                                    NULL,
+                                                    0};
+static const struct metric_family errors_family = {"controller_runtime_reconcile_errors_total",
+                                                   "Total number of reconciliation errors per controller.",
+                                                   METRIC_COUNTER,
+                                                   controller_label,
+                                                   NULL,
+                                                   0};
+static const struct metric_family terminal_family = {
+                "controller_runtime_terminal_reconcile_errors_total",
+                "Total number of terminal reconciliation errors per controller.",
+                METRIC_COUNTER,
+                controller_label,
+                NULL,
+                0};
+static const struct metric_family seconds_family = {"controller_runtime_reconcile_time_seconds",
+                                                    "Length of time per reconciliation per controller.",
+                                                    METRIC_HISTOGRAM,
+                                                    controller_label,
+                                                    seconds_buckets,
+                                                    ARRAY_LEN(seconds_buckets)};
+static const struct metric_family active_family = {"controller_runtime_active_workers",
+                                                   "Number of currently used workers per controller.",
+                                                   METRIC_GAUGE,
+                                                   controller_label,
+                                                   NULL,
+                                                   0};
+static const struct metric_family max_family = {"controller_runtime_max_concurrent_reconciles",
+                                                "Maximum number of concurrent reconciles per controller.",
+                                                METRIC_GAUGE,
+                                                controller_label,
+                                                NULL,
+                                                0};
+
+static void init_metrics(struct runtime *rt, struct metrics *m)
+{
+        static const char *const results[] = {"success", "error", "requeue", "requeue_after"};
+        const char *name[] = {rt->c->name};
+        unsigned limit = rt->op->cfg.concurrency ? rt->op->cfg.concurrency : CONCURRENCY_DEFAULT;
+
+        if (!m)
+                return;
+        for (size_t i = 0; i < ARRAY_LEN(results); i++)
+                rt->results[i] = metrics_get(m, &results_family, (const char *[]){rt->c->name, results[i]});
+        rt->errors = metrics_get(m, &errors_family, name);
+        rt->terminal_errors = metrics_get(m, &terminal_family, name);
+        rt->seconds = metrics_get(m, &seconds_family, name);
+        rt->active = metrics_get(m, &active_family, name);
+        metric_set(metrics_get(m, &max_family, name), limit);
+}
+
+static void start_runtime(struct operator* o, struct runtime *rt, const struct controller *c)
+{
+        struct queue_config qc = {
+                        .name = c->name, .metrics = o->cfg.metrics, .on_ready = on_queue_ready, .arg = rt};
+        struct events_config ec = {
+                        .kube = o->cfg.kube,
+                        .instance = o->instance,
+                        .metrics = o->cfg.metrics,
+                        .may_send = runtime_may_send,
+                        .may_send_arg = rt,
+        };
+        _cleanup_(free_ptr) char *reporter = xasprintf("sonde.dev/%s", c->name);
+        _cleanup_(free_ptr) char *selector = xasprintf(OPERATOR_LABEL_CONTROLLER "=%s", c->name);
+
+        *rt = (struct runtime){.op = o, .c = c};
+        ec.controller = reporter;
+        rt->queue = queue_new(o->cfg.loop, &qc);
+        rt->events = events_new(&ec);
+        init_metrics(rt, o->cfg.metrics);
+        start_source(rt, c->type, -1, c->selector, c->project);
+        for (size_t i = 0; i < c->n_children && i < CHILD_KINDS_MAX; i++)
+                start_source(rt, c->children[i].type, c->children[i].through, selector,
+                             c->children[i].project);
+}
+
+static char *host_name(void)
+{
+        char name[128] = "";
+
+        if (gethostname(name, sizeof(name) - 1) < 0)
+                return xstrdup("sonde");
+        return xstrdup(name);
+}
+
+struct operator* operator_new(const struct operator_config *config)
+{
+        struct operator* o = xcalloc(1, sizeof(*o));
+
+        o->cfg = *config;
+        o->ns = xstrdup(config->ns);
+        o->instance = config->instance ? xstrdup(config->instance) : host_name();
+        o->runtimes = xcalloc(config->n_controllers, sizeof(*o->runtimes));
+        for (size_t i = 0; i < config->n_controllers; i++)
+                start_runtime(o, &o->runtimes[i], config->controllers[i]);
+        return o;
+}
+
+static void stop_runtime(struct runtime *rt)
+{
+        struct item *item;
+
+        for (size_t i = 0; i < rt->n_sources; i++)
+                reflector_free(rt->sources[i].reflector);
+        map_foreach (i, &rt->items, item) {
+                task_free(item->task);
+                item_free(item);
+        }
+        map_done(&rt->items);
+        for (size_t i = 0; i < rt->n_sources; i++)
+                cache_free(rt->sources[i].cache);
+        events_free(rt->events);
+        queue_free(rt->queue);
+}
+
+void operator_free(struct operator* o)
+{
+        if (!o)
+                return;
+        o->freeing = true;
+        defer_cancel(&o->pump);
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                stop_runtime(&o->runtimes[i]);
+        free(o->runtimes);
+        free(o->ns);
+        free(o->instance);
+        free(o);
+}
+
+void operator_lead(struct operator* o)
+{
+        o->leading = true;
+        runtime_pump_soon(o);
+}
+
+void operator_drain(struct operator* o, void (*done)(void *arg), void *arg)
+{
+        o->draining = true;
+        o->drained = done;
+        o->drained_arg = arg;
+        runtime_pump_soon(o);
+}
+
+bool operator_synced(const struct operator* o)
+{
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                if (!all_synced(&o->runtimes[i]))
+                        return false;
+        return true;
+}
+
+bool operator_idle(const struct operator* o)
+{
+        for (size_t i = 0; i < o->cfg.n_controllers; i++) {
+                const struct runtime *rt = &o->runtimes[i];
+                struct item *item;
+
+                if (rt->running || queue_ready(rt->queue))
+                        return false;
+                map_foreach (k, &rt->items, item)
+                        if (item->expectations)
+                                return false;
+        }
+        return operator_synced(o);
+}
+
+static bool source_ready(const struct source *s, usec_t max_age, struct buf *why)
+{
+        const struct err *err = reflector_error(s->reflector);
+        usec_t age = reflector_age(s->reflector);
+        bool ok = reflector_synced(s->reflector) && age <= max_age;
+
+        buf_printf(why, "[%c]cache %s/%s: %zu objects, heard %llu s ago%s%s\n", ok ? '+' : '-',
+                   s->rt->c->name, s->type->plural, cache_count(s->cache),
+                   (unsigned long long)(age / USEC_PER_SEC), err ? ", " : "", err ? err->text : "");
+        return ok;
+}
+
+bool operator_ready(const struct operator* o, usec_t max_age, struct buf *why)
+{
+        bool ok = true;
+
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                for (size_t k = 0; k < o->runtimes[i].n_sources; k++)
+                        ok = source_ready(&o->runtimes[i].sources[k], max_age, why) && ok;
+        return ok;
+}

@@ -1,0 +1,115 @@
+/*
+ * runtime.h - inside the operator: one controller's caches, queue and work.
+ *
+ *   runtime.c    caches, mapping of changes to requests, the pump
+ *   reconcile.c  one request: gather, decide, look up
+ *   carry.c      one decision: the writes, one after the other
+ *   expect.c     what the cache has yet to see
+ */
+#pragma once
+
+#include "operator/operator.h"
+
+enum { CHILD_KINDS_MAX = 12 };
+
+struct source {
+        struct runtime *rt;
+        const struct kube_type *type;
+        struct cache *cache;
+        struct reflector *reflector;
+        int through; /* children: see struct child_kind; the request's own: -1 */
+};
+
+/* One controller at work. */
+struct runtime {
+        struct operator* op;
+        const struct controller *c;
+        struct queue *queue;
+        struct events *events;
+        struct source sources[1 + CHILD_KINDS_MAX]; /* [0]: the requests */
+        size_t n_sources;
+        struct map items; /* key -> struct item, for requests with something to remember */
+        unsigned running;
+        struct metric *results[4]; /* by enum reconcile_result */
+        struct metric *errors, *terminal_errors, *seconds, *active;
+};
+
+struct operator
+{
+        struct operator_config cfg;
+        char *ns, *instance;
+        struct runtime *runtimes;
+        bool leading, draining, freeing;
+        struct defer pump;
+        void (*drained)(void *arg);
+        void *drained_arg;
+};
+
+/* Something written that the cache has not shown yet. */
+struct expectation {
+        struct expectation *next;
+        struct source *source;
+        uint64_t epoch;
+        bool gone; /* a delete: `text` is the uid; otherwise the version */
+        char text[];
+};
+
+/* An apply whose outcome the server wrote differently (defaults, "1000m" to "1"): not to be fought over. */
+struct settled {
+        struct settled *next;
+        char *uid, *version, *hash;
+};
+
+struct item {
+        struct expectation *expectations;
+        struct settled *settled;
+        struct task *task; /* NULL: not in work */
+        char key[];
+};
+
+enum reconcile_result { RESULT_SUCCESS, RESULT_ERROR, RESULT_REQUEUE, RESULT_REQUEUE_AFTER };
+
+/* One request in work. Lives from queue_take() to queue_done(). */
+struct task {
+        struct runtime *rt;
+        struct item *item;
+        char *ns, *name;
+        struct arena arena;
+        struct view view;
+        struct decision decision;
+        VEC(struct answer) answers;
+        unsigned rounds;
+        usec_t began;
+        size_t step; /* of carry.c */
+        size_t lookup;
+        struct must_exist *creating;
+        struct source *target;
+        const char *target_name, *target_hash;
+        struct kube_call *call;
+        const char *stalled_reason, *stalled_message;
+};
+
+/* runtime.c */
+void runtime_pump_soon(struct operator* o);
+void runtime_finished(struct task *t, enum queue_outcome outcome, enum reconcile_result result);
+struct source *runtime_source(struct runtime *rt, const struct kube_type *type);
+bool runtime_may_send(void *runtime);
+struct item *runtime_item(struct runtime *rt, struct str key); /* made when new */
+void runtime_forget_item(struct runtime *rt, struct str key);
+
+/* reconcile.c */
+void reconcile_start(struct runtime *rt, struct str key);
+void task_free(struct task *t);
+
+/* carry.c */
+void carry_out(struct task *t);
+
+/* expect.c */
+void expect_version(struct item *item, struct source *source, const char *version);
+void expect_gone(struct item *item, struct source *source, const char *uid);
+/* Drops what has come true; true when nothing is left to wait for. */
+bool expectations_met(struct item *item);
+void expectations_clear(struct item *item);
+void settled_remember(struct item *item, const char *uid, const char *version, const char *hash);
+bool settled_known(const struct item *item, const char *uid, const char *version, const char *hash);
+void settled_clear(struct item *item);
