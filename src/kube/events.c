@@ -22,6 +22,10 @@ enum {
         SCRATCH_KEEP = 16 * 1024,
 };
 
+/* Where events about cluster-scoped objects go: with an eventTime Kubernetes 1.20 takes them nowhere else, later
+ * versions also in "default". */
+static const char CLUSTER_NS[] = "kube-system";
+
 static const usec_t SAME_SERIES = 360 * USEC_PER_SEC;
 static const usec_t SERIES_EVERY = 30 * USEC_PER_SEC;
 static const usec_t REFILL = 300 * USEC_PER_SEC;
@@ -510,7 +514,7 @@ static void record(struct events *e, const struct json *regarding, const struct 
                 return;
         }
         if (!entry)
-                entry = entry_new(e, key, o->ns ? o->ns : "default",
+                entry = entry_new(e, key, o->ns ? o->ns : CLUSTER_NS,
                                   name_fit(&e->scratch, NAME_SUBDOMAIN, "", o->object,
                                            arena_printf(&e->scratch, ".%s", key), NULL));
         if (again && entry->written)

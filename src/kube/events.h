@@ -5,7 +5,7 @@
  * finds the one that is there and becomes its series (count and last time). Within 6 minutes a repetition is only
  * counted; a series is written at most every 30 s. Per object 25 events may come at once and then one in 5 minutes; the
  * rest is counted as dropped. At most 1000 wait to be written; nothing waits for them, and a failure to write one is
- * logged and forgotten after 3 tries.
+ * logged and forgotten after 3 tries. An event is in its object's namespace, in kube-system for cluster-scoped ones.
  */
 #pragma once
 

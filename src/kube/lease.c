@@ -269,7 +269,8 @@ static void won(struct lease *l)
         }
         l->held_until = until;
         timer_at(&l->deadline, until);
-        timer_after(&l->next, l->config.retry_period);
+        /* Counted from the sending as well: so requests may take up to half the deadline, their own timeout. */
+        timer_at(&l->next, usec_add(l->sent_at, l->config.retry_period));
         if (l->state == LEADING)
                 return;
 
