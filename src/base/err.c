@@ -1,5 +1,9 @@
 #include "base/base.h"
 
+#undef err_set
+#undef err_errno
+#undef err_wrap
+
 static const char *const code_names[E_MAX_] = {
                 [E_OK] = "OK",
                 [E_INVALID] = "Invalid",

@@ -54,6 +54,15 @@ int err_set(struct err *err, enum err_code code, const char *fmt, ...) _printf_(
 int err_errno(struct err *err, enum err_code code, int errnum, const char *fmt, ...) _printf_(4, 5);
 /* Puts "CONTEXT: " in front. */
 int err_wrap(struct err *err, const char *fmt, ...) _printf_(2, 3);
+/* So that compilers and analyzers see it: after these nobody goes on with a result that was not set. */
+#define ERR_CALL_(call) \
+        ({              \
+                call;   \
+                -1;     \
+        })
+#define err_set(...)   ERR_CALL_(err_set(__VA_ARGS__))
+#define err_errno(...) ERR_CALL_(err_errno(__VA_ARGS__))
+#define err_wrap(...)  ERR_CALL_(err_wrap(__VA_ARGS__))
 
 void err_clear(struct err *err);
 const char *err_code_name(enum err_code code); /* "NotFound" */
