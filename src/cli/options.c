@@ -1,0 +1,118 @@
+#include "cli/options.h"
+
+#include "cli/cli.h"
+
+static void print_help(const struct option_def *table, const struct usage *usage)
+{
+        printf("Usage: %s\n", usage->synopsis);
+        if (usage->text)
+                printf("\n%s", usage->text);
+        printf("\nOptions:\n");
+        for (const struct option_def *o = table; o->name; o++) {
+                char left[64];
+
+                snprintf(left, sizeof(left), "%c%c%s--%s%s%s", o->short_name ? '-' : ' ',
+                         o->short_name ? o->short_name : ' ', o->short_name ? ", " : "  ", o->name,
+                         o->arg ? " " : "", o->arg ? o->arg : "");
+                printf("  %-34s %s\n", left, o->help);
+        }
+        printf("  %-34s %s\n", "-h, --help", "show this");
+}
+
+static bool set_value(const struct option_def *o, const char *value)
+{
+        uint64_t u;
+
+        switch (o->type) {
+        case OPT_FLAG:
+                *(bool *)o->target = true;
+                return true;
+        case OPT_STR:
+                *(const char **)o->target = value;
+                return true;
+        case OPT_UINT:
+                if (!str_to_u64(str_of(value), &u) || u > UINT32_MAX) {
+                        cli_error("--%s: '%s' is not a whole number from 0 to %u", o->name, value,
+                                  UINT32_MAX);
+                        return false;
+                }
+                *(unsigned *)o->target = (unsigned)u;
+                return true;
+        case OPT_DURATION:
+                if (!str_to_duration(str_of(value), (usec_t *)o->target)) {
+                        cli_error("--%s: '%s' is not a duration such as 250ms, 10s or 1h30m", o->name, value);
+                        return false;
+                }
+                return true;
+        }
+        return false;
+}
+
+/* The option of ARG ("--name", "--name=value", "-nvalue"); VALUE is what was attached, or NULL. */
+static const struct option_def *find(const struct option_def *table, const char *arg, const char **value)
+{
+        struct str rest = str_of(arg + 2), name = str_split(&rest, '=');
+
+        *value = NULL;
+        for (const struct option_def *o = table; o->name; o++) {
+                if (arg[1] == '-' && str_eq(name, str_of(o->name))) {
+                        *value = rest.p;
+                        return o;
+                }
+                if (arg[1] != '-' && o->short_name == arg[1]) {
+                        *value = arg[2] ? arg + 2 : NULL;
+                        return o;
+                }
+        }
+        return NULL;
+}
+
+static enum options_result parse_one(const struct option_def *table, const struct usage *usage, char **argv,
+                                     int argc, int *i)
+{
+        const char *value;
+        const struct option_def *o = find(table, argv[*i], &value);
+
+        if (!o) {
+                cli_error("unknown option %s; see --help", argv[*i]);
+                return OPTIONS_WRONG;
+        }
+        if (o->type == OPT_FLAG && value) {
+                cli_error("--%s takes no value", o->name);
+                return OPTIONS_WRONG;
+        }
+        if (o->type != OPT_FLAG && !value) {
+                if (*i + 1 >= argc) {
+                        cli_error("--%s needs a value: --%s %s", o->name, o->name, o->arg);
+                        return OPTIONS_WRONG;
+                }
+                value = argv[++*i];
+        }
+        return set_value(o, value) ? OPTIONS_OK : OPTIONS_WRONG;
+}
+
+enum options_result options_parse(const struct option_def *table, const struct usage *usage, int *argc,
+                                  char **argv)
+{
+        bool only_arguments = false;
+        int n = 1;
+
+        for (int i = 1; i < *argc; i++) {
+                enum options_result r;
+
+                if (only_arguments || argv[i][0] != '-' || !argv[i][1]) {
+                        argv[n++] = argv[i];
+                } else if (streq(argv[i], "--")) {
+                        only_arguments = true;
+                } else if (streq(argv[i], "--help") || streq(argv[i], "-h")) {
+                        print_help(table, usage);
+                        return OPTIONS_HELP;
+                } else {
+                        r = parse_one(table, usage, argv, *argc, &i);
+                        if (r != OPTIONS_OK)
+                                return r;
+                }
+        }
+        *argc = n;
+        return OPTIONS_OK;
+}

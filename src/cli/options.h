@@ -1,0 +1,41 @@
+/*
+ * options.h - tables of options, their help, and one parser for all.
+ *
+ *     static const struct option_def options[] = {
+ *             {"kubeconfig", 0, "FILE", "kubeconfig to use", OPT_STR, &o.kubeconfig},
+ *             {"quiet", 'q', NULL, "say nothing", OPT_FLAG, &o.quiet},
+ *             {0}};
+ *
+ * Understood: --name value, --name=value, -n value, -nvalue, --flag, -- (the rest are arguments). --help and -h print
+ * USAGE and the table. What does not fit is one sentence on standard error.
+ */
+#pragma once
+
+#include "base/base.h"
+
+enum option_type {
+        OPT_FLAG,     /* bool */
+        OPT_STR,      /* const char *, borrowed from argv */
+        OPT_UINT,     /* unsigned */
+        OPT_DURATION, /* usec_t: 250ms, 10s, 1h30m */
+};
+
+struct option_def {
+        const char *name; /* NULL ends the table */
+        char short_name;  /* 0: none */
+        const char *arg;  /* name of the value in the help; NULL for flags */
+        const char *help;
+        enum option_type type;
+        void *target;
+};
+
+struct usage {
+        const char *synopsis; /* "sonde validate [OPTION]... FILE..." */
+        const char *text;     /* what it does, and examples; ends with a newline. May be NULL */
+};
+
+enum options_result { OPTIONS_OK, OPTIONS_HELP /* printed */, OPTIONS_WRONG /* said */ };
+
+/* Moves the arguments to the front of argv[1..]; *ARGC counts argv[0] and them. */
+enum options_result options_parse(const struct option_def *table, const struct usage *usage, int *argc,
+                                  char **argv);

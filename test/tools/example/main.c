@@ -1,0 +1,229 @@
+/*
+ * example-operator - the example controller as a program, with hooks that fail it at chosen points.
+ *
+ * One line on standard output for each thing a test waits for: "synced", "leading", "idle", "lost", "write N".
+ */
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "operator/operator.h"
+#include "tools/example/example.h"
+
+struct app {
+        const char *kubeconfig, *ns, *lease_name, *identity, *health, *log_level;
+        unsigned kill_at, stop_at, connections;
+        usec_t lease_duration;
+        bool samples, exit_when_idle;
+
+        struct loop *loop;
+        struct kube *kube, *lease_kube;
+        struct lease *lease;
+        struct operator* op;
+        struct timer idle;
+        unsigned writes;
+        bool said_synced, said_idle;
+};
+
+static void say(const char *what)
+{
+        printf("%s\n", what);
+        fflush(stdout);
+}
+
+/* Between the lease's yes and the first byte: where a stopped or killed process does the most harm. */
+static bool before_send(void *arg)
+{
+        struct app *app = arg;
+
+        app->writes++;
+        if (app->writes == app->kill_at)
+                raise(SIGKILL);
+        if (app->writes == app->stop_at) {
+                say("stopping");
+                raise(SIGSTOP);
+        }
+        return true;
+}
+
+static void on_acquired(void *arg)
+{
+        struct app *app = arg;
+
+        say("leading");
+        operator_lead(app->op);
+}
+
+static void on_lost(void *arg)
+{
+        struct app *app = arg;
+
+        say("lost");
+        loop_stop(app->loop, 3);
+}
+
+static void on_idle_check(struct timer *t)
+{
+        struct app *app = CONTAINER_OF(t, struct app, idle);
+        bool idle = operator_idle(app->op);
+
+        if (!app->said_synced && operator_synced(app->op)) {
+                app->said_synced = true;
+                say("synced");
+        }
+        if (idle != app->said_idle) {
+                app->said_idle = idle;
+                if (idle)
+                        printf("idle after %u writes\n", app->writes), fflush(stdout);
+        }
+        if (idle && app->exit_when_idle)
+                loop_stop(app->loop, 0);
+        timer_after(t, 20 * USEC_PER_MS);
+}
+
+static void on_released(void *arg)
+{
+        loop_stop(((struct app *)arg)->loop, 0);
+}
+
+static void on_drained(void *arg)
+{
+        struct app *app = arg;
+
+        if (app->lease)
+                lease_release(app->lease, on_released, app);
+        else
+                loop_stop(app->loop, 0);
+}
+
+static void on_signal(void *arg, int signo)
+{
+        operator_drain(((struct app *)arg)->op, on_drained, arg);
+}
+
+static int start(struct app *app, const struct kube_config *config, struct metrics *metrics, struct err *err)
+{
+        const struct controller *controllers[] = {app->samples ? &EXAMPLE_SAMPLES : &EXAMPLE_CONFIGMAPS};
+        struct kube_options options = {.metrics = metrics, .max_connections = app->connections};
+        struct lease_config lease = {
+                        .ns = app->ns ? app->ns : config->ns,
+                        .name = app->lease_name,
+                        .identity = app->identity ? app->identity : "example",
+                        .duration = app->lease_duration,
+                        .renew_deadline = app->lease_duration / 3 * 2,
+                        .retry_period = app->lease_duration / 6,
+                        .on_acquired = on_acquired,
+                        .on_lost = on_lost,
+                        .arg = app,
+        };
+        struct operator_config oc = {
+                        .loop = app->loop,
+                        .controllers = controllers,
+                        .n_controllers = ARRAY_LEN(controllers),
+                        .ns = app->ns,
+                        .concurrency = app->connections,
+                        .metrics = metrics,
+                        .may_send = before_send,
+                        .arg = app,
+        };
+
+        oc.kube = app->kube = kube_new(app->loop, config, &options, err);
+        if (!app->kube)
+                return -1;
+        if (app->lease_name) {
+                lease.kube = app->lease_kube = kube_new(app->loop, config, NULL, err);
+                oc.lease = app->lease = app->lease_kube ? lease_new(&lease, err) : NULL;
+                if (!app->lease)
+                        return -1;
+        }
+        app->op = operator_new(&oc);
+        if (!app->lease)
+                operator_lead(app->op);
+        return 0;
+}
+
+static int run(struct app *app, const struct kube_config *config, const struct log *log)
+{
+        _cleanup_(metrics_free) struct metrics *metrics = metrics_new();
+        _cleanup_(loop_free) struct loop *loop = NULL;
+        struct health *health = NULL;
+        struct err err = ERR_INIT;
+        int code = 1;
+
+        metrics_add_process(metrics);
+        app->loop = loop = loop_new(NULL, log, &err);
+        if (!loop || start(app, config, metrics, &err) < 0)
+                goto out;
+        if (app->health) {
+                health = health_new(loop, app->health, app->op, metrics, &err);
+                if (!health)
+                        goto out;
+        }
+        loop_on_signal(loop, SIGTERM, on_signal, app);
+        loop_on_signal(loop, SIGINT, on_signal, app);
+        timer_init(&app->idle, loop, on_idle_check);
+        timer_after(&app->idle, 0);
+        code = loop_run(loop);
+out:
+        if (err.code)
+                cli_error("%s", err.text);
+        health_free(health);
+        operator_free(app->op);
+        lease_free(app->lease);
+        kube_free(app->lease_kube);
+        kube_free(app->kube);
+        return code;
+}
+
+int main(int argc, char **argv)
+{
+        static struct app app = {.lease_duration = 15 * USEC_PER_SEC, .connections = 16};
+        static const struct option_def options[] = {
+                        {"kubeconfig", 0, "FILE", "kubeconfig to use", OPT_STR, &app.kubeconfig},
+                        {"namespace", 'n', "NS", "only this namespace", OPT_STR, &app.ns},
+                        {"samples", 0, NULL, "requests are Samples, not ConfigMaps", OPT_FLAG, &app.samples},
+                        {"connections", 0, "N", "connections and requests in work at once", OPT_UINT,
+                         &app.connections},
+                        {"lease", 0, "NAME", "compete for this Lease", OPT_STR, &app.lease_name},
+                        {"identity", 0, "NAME", "our name in the Lease", OPT_STR, &app.identity},
+                        {"lease-duration", 0, "TIME", "how long the Lease lasts", OPT_DURATION,
+                         &app.lease_duration},
+                        {"health", 0, "ADDRESS", "serve health and metrics there", OPT_STR, &app.health},
+                        {"exit-when-idle", 0, NULL, "end when there is nothing left to do", OPT_FLAG,
+                         &app.exit_when_idle},
+                        {"kill-at", 0, "N", "SIGKILL ourselves before the Nth write leaves", OPT_UINT,
+                         &app.kill_at},
+                        {"stop-at", 0, "N", "SIGSTOP ourselves before the Nth write leaves", OPT_UINT,
+                         &app.stop_at},
+                        {"log-level", 0, "LEVEL", "error, warn, info or debug", OPT_STR, &app.log_level},
+                        {0},
+        };
+        static const struct usage usage = {"example-operator [OPTION]...", NULL};
+        _cleanup_(kube_config_done) struct kube_config config = {0};
+        struct kube_config_sources sources = {0};
+        struct clock clock = CLOCK_REAL;
+        enum log_level level = LOG_LEVEL_WARN;
+        struct err err = ERR_INIT;
+        struct log log;
+
+        switch (options_parse(options, &usage, &argc, argv)) {
+        case OPTIONS_HELP:
+                return 0;
+        case OPTIONS_WRONG:
+                return EXIT_USAGE;
+        case OPTIONS_OK:
+                break;
+        }
+        if (app.log_level && !log_level_parse(str_of(app.log_level), &level)) {
+                cli_error("--log-level: '%s' is not error, warn, info or debug", app.log_level);
+                return EXIT_USAGE;
+        }
+        log_init(&log, STDERR_FILENO, level, LOG_FORMAT_LOGFMT, &clock);
+        sources.kubeconfig = app.kubeconfig;
+        kube_config_from_env(&sources);
+        if (kube_config_load(&sources, &config, &err) < 0) {
+                cli_error("%s", err.text);
+                return 1;
+        }
+        return run(&app, &config, &log);
+}
