@@ -196,21 +196,30 @@ static struct json *before(const struct json *container, const struct json *chil
         return prev;
 }
 
-static void swap_in(struct json *object, struct json *old, struct json *value)
+struct json *json_replace(struct json *container, struct json *child, struct json *value)
 {
-        if (old == value)
-                return;
-        value->key = old->key;
-        value->key_len = old->key_len;
-        if (old->next == old) {
+        if (child == value)
+                return value;
+        value->key = child->key;
+        value->key_len = child->key_len;
+        if (child->next == child) {
                 value->next = value;
         } else {
-                before(object, old)->next = value;
-                value->next = old->next;
+                before(container, child)->next = value;
+                value->next = child->next;
         }
-        if (object->last == old)
-                object->last = value;
-        old->next = NULL;
+        if (container->last == child)
+                container->last = value;
+        child->next = NULL;
+        return value;
+}
+
+struct json *json_add(struct arena *a, struct json *object, struct str key, struct json *value)
+{
+        value->key = arena_strndup(a, key.p, key.n);
+        value->key_len = (uint32_t)key.n;
+        json_attach(object, value);
+        return value;
 }
 
 struct json *json_setn(struct arena *a, struct json *object, struct str key, struct json *value)
@@ -220,18 +229,13 @@ struct json *json_setn(struct arena *a, struct json *object, struct str key, str
         if (!value || !json_is(object, JSON_OBJECT))
                 return value;
         old = json_get(object, key);
-        if (old) {
-                swap_in(object, old, value);
-                return value;
-        }
+        if (old)
+                return json_replace(object, old, value);
         if (!utf8_valid(key.p, key.n)) {
                 key = mend_utf8(a, key);
                 return json_setn(a, object, key, value);
         }
-        value->key = arena_strndup(a, key.p, key.n);
-        value->key_len = (uint32_t)key.n;
-        json_attach(object, value);
-        return value;
+        return json_add(a, object, key, value);
 }
 
 struct json *json_set(struct arena *a, struct json *object, const char *key, struct json *value)

@@ -46,7 +46,7 @@ static inline struct str json_key(const struct json *member)
 
 static inline bool json_key_is(const struct json *member, struct str key)
 {
-        return member->key_len == key.n && memcmp(member->key, key.p, key.n) == 0;
+        return member->key_len == key.n && (key.n == 0 || memcmp(member->key, key.p, key.n) == 0);
 }
 
 /* Puts NODE, which is in no ring, at the end of CONTAINER's. */
@@ -94,3 +94,14 @@ struct json *json_node(struct arena *a, enum json_type type);
 struct json *json_copy_nodes(struct arena *a, const struct json *j);
 /* Numbers by exact decimal value; both are texts of valid JSON numbers. */
 bool json_number_equal(struct str x, struct str y);
+
+/* Puts VALUE, which is in no container, in the place of CHILD and under its name. Returns VALUE. */
+struct json *json_replace(struct json *container, struct json *child, struct json *value);
+
+/* Adds a member that is known not to be there yet; VALUE is in no container. Returns VALUE. */
+struct json *json_add(struct arena *a, struct json *object, struct str key, struct json *value);
+
+/* The next token of a JSON Pointer, decoded (into SCRATCH when it must be); false: REST is malformed. */
+bool pointer_next(struct str *rest, struct str *ret, struct buf *scratch);
+/* The member or element that TOKEN names. */
+struct json *pointer_step(const struct json *at, struct str token);

@@ -7,7 +7,8 @@
  *
  *   SPLIT_VALUES  values one after the other, blanks (also CRLF) between them: a watch.
  *   SPLIT_ITEMS   one object; the elements of its member "items" are handed on one by one, and json_split_end()
- *                 gives the object with an empty "items" (kind, apiVersion, metadata), wherever in it they stood.
+ *                 gives the object with an empty "items" (kind, apiVersion, metadata), wherever in it they stood. Anything but
+ *                 an array (null, as Go writes an empty list) stays as it is.
  */
 #pragma once
 
