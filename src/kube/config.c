@@ -289,10 +289,10 @@ static int read_exec(const struct file *f, const struct json *exec, struct kube_
 
 /* ---- one context */
 
-/* A thing that some file names: its inner object (never NULL) and where that is. */
+/* A thing that some file names: its inner object and, for messages, where that is. */
 struct found {
         const struct file *file;
-        const struct json *value;
+        const struct json *value, *at;
 };
 
 static const struct json empty_object = {.type = JSON_OBJECT};
@@ -318,7 +318,7 @@ static int find_in_file(const struct file *f, const char *list, const char *inne
                         return fail_at(f, entry, err, "%s '%s' is there twice", inner, name);
                 if (member(f, entry, inner, JSON_OBJECT, &value, err) < 0)
                         return -1;
-                *ret = (struct found){f, value ? value : &empty_object};
+                *ret = (struct found){f, value ? value : &empty_object, value ? value : entry};
         }
         return 0;
 }
@@ -369,7 +369,7 @@ static int read_cluster(const struct found *cluster, bool insecure, struct kube_
         if (read_fields(f, cluster->value, cluster_fields, ARRAY_LEN(cluster_fields), ret, err) < 0)
                 return -1;
         if (!ret->server)
-                return fail_at(f, cluster->value, err, "the cluster has no 'server'");
+                return fail_at(f, cluster->at, err, "the cluster has no 'server'");
         if (check_url(f, cluster->value, "server", false, err) < 0)
                 return -1;
         if (ret->proxy && check_url(f, cluster->value, "proxy-url", true, err) < 0)
@@ -382,7 +382,7 @@ static int read_cluster(const struct found *cluster, bool insecure, struct kube_
                 ret->ca = ret->ca_file = NULL;
         }
         if (ret->insecure && (ret->ca || ret->ca_file))
-                return fail_at(f, cluster->value, err,
+                return fail_at(f, cluster->at, err,
                                "a certificate authority and insecure-skip-tls-verify exclude each other");
         return 0;
 }
@@ -393,11 +393,11 @@ static int check_user(const struct found *user, const struct kube_config *c, str
         bool cert = c->cert || c->cert_file, key = c->key || c->key_file;
 
         if (cert != key)
-                return fail_at(f, user->value, err,
+                return fail_at(f, user->at, err,
                                cert ? "the user has a client-certificate but no client-key"
                                     : "the user has a client-key but no client-certificate");
         if ((c->token || c->token_file) && (c->username || c->password))
-                return fail_at(f, user->value, err,
+                return fail_at(f, user->at, err,
                                "the user has both a token and a password: only one is allowed");
         return 0;
 }
@@ -495,7 +495,7 @@ static int read_context(const struct reading *r, const char *name, bool insecure
             text_member(context.file, context.value, "namespace", &ns, err) < 0)
                 return -1;
         if (!cluster.value)
-                return fail_at(context.file, context.value, err, "context '%s' names no cluster", name);
+                return fail_at(context.file, context.at, err, "context '%s' names no cluster", name);
         ret->ns = xstrdup(ns ? ns : "default");
         if (read_cluster(&cluster, insecure, ret, err) < 0)
                 return -1;
