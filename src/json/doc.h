@@ -17,24 +17,24 @@ enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSO
 
 struct json {
         struct json *next; /* in the ring of siblings; the last one's is the first */
-        const char  *key;  /* member name, NUL-terminated; NULL outside objects */
+        const char *key;   /* member name, NUL-terminated; NULL outside objects */
         union {
-                const char  *text; /* strings (decoded, NUL-terminated) and numbers (as written, not terminated) */
+                const char *text; /* strings (decoded, NUL-terminated) and numbers (as written, not terminated) */
                 struct json *last; /* arrays and objects; NULL when empty */
-                bool         truth;
+                bool truth;
         };
         uint32_t key_len;
         uint32_t len;    /* strings and numbers: bytes; arrays and objects: children */
         uint32_t line;   /* where it began, from 1; 0: unknown. Filled in by YAML only */
         uint16_t column; /* from 1, at most 65535 */
-        uint8_t  type;
-        uint8_t  has_nul; /* the string holds a NUL byte */
+        uint8_t type;
+        uint8_t has_nul; /* the string holds a NUL byte */
 };
 
 struct json_limits {
-        size_t   bytes; /* of text */
+        size_t bytes; /* of text */
         unsigned depth;
-        size_t   nodes;
+        size_t nodes;
 };
 
 /* 8 MiB, 128 deep, one million nodes: what NULL limits and a limit of 0 mean. No depth goes beyond 1024. */
@@ -55,12 +55,13 @@ struct doc {
         struct arena arena;
         struct json *root;
 };
-#define DOC_INIT                                                                                             \
-        {                                                                                                    \
-                .root = NULL                                                                                 \
+#define DOC_INIT             \
+        {                    \
+                .root = NULL \
         }
 void doc_done(struct doc *doc);
-int  doc_parse(struct doc *doc, struct str text, const struct json_limits *limits, struct err *err) _must_check_;
+int doc_parse(struct doc *doc, struct str text, const struct json_limits *limits, struct err *err)
+                _must_check_;
 DEFINE_CLEANUP_STRUCT(struct doc, doc_done)
 
 /* ---- read */
@@ -81,27 +82,27 @@ static inline struct json *json_next(const struct json *container, const struct 
 }
 
 /* Children in order. The body may change CHILD but not the ring; use json_next() by hand to remove. */
-#define json_foreach(child, container)                                                                       \
+#define json_foreach(child, container) \
         for (struct json *child = json_first(container); child; child = json_next((container), child))
 
 struct json *json_get(const struct json *object, struct str key);
 struct json *json_at(const struct json *object, const char *key);
 struct json *json_index(const struct json *array, size_t i);
-size_t       json_len(const struct json *container); /* children; 0 for anything else */
+size_t json_len(const struct json *container); /* children; 0 for anything else */
 
-struct str  json_text(const struct json *string); /* p == NULL for anything else */
+struct str json_text(const struct json *string);  /* p == NULL for anything else */
 const char *json_cstr(const struct json *string); /* NULL for anything else */
 const char *json_str(const struct json *object, const char *key);
 const char *json_str_or(const struct json *object, const char *key, const char *otherwise);
-bool        json_bool(const struct json *object, const char *key, bool otherwise);
+bool json_bool(const struct json *object, const char *key, bool otherwise);
 /* The member as an integer; OTHERWISE when it is missing, no number, not whole or out of range. */
 int64_t json_int(const struct json *object, const char *key, int64_t otherwise);
 
 /* Exact: 1.0 and 1e2 are integers, 1.5 and 2^63 are not. */
-bool        json_to_i64(const struct json *number, int64_t *ret);
-bool        json_to_u64(const struct json *number, uint64_t *ret);
-bool        json_to_double(const struct json *number, double *ret); /* rounded; false for 1e400 */
-const char *json_type_name(enum json_type type);                   /* "object" */
+bool json_to_i64(const struct json *number, int64_t *ret);
+bool json_to_u64(const struct json *number, uint64_t *ret);
+bool json_to_double(const struct json *number, double *ret); /* rounded; false for 1e400 */
+const char *json_type_name(enum json_type type);             /* "object" */
 /* The element of ARRAY whose member "name" is NAME. */
 struct json *json_find_named(const struct json *array, const char *name);
 
@@ -144,7 +145,7 @@ struct json *json_build(struct arena *a, const char *template, ...) _printf_(2, 
 bool json_equal(const struct json *x, const struct json *y);
 
 enum json_style { JSON_COMPACT, JSON_PRETTY /* two blanks a level, as kubectl -o json has four */ };
-void  json_write(const struct json *j, enum json_style style, struct buf *out);
+void json_write(const struct json *j, enum json_style style, struct buf *out);
 char *json_print(struct arena *a, const struct json *j); /* compact, NUL-terminated, in the arena */
 /* S as a JSON string with its quotes. */
 void json_write_string(struct str s, struct buf *out);

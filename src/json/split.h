@@ -23,8 +23,8 @@ typedef int (*json_split_fn)(void *arg, struct str value, struct err *err);
 
 /* MAX bounds one value, and in SPLIT_ITEMS also all that surrounds the items. */
 struct json_split *json_split_new(enum json_split_mode mode, size_t max, json_split_fn fn, void *arg);
-void               json_split_free(struct json_split *s);
-int                json_split_feed(struct json_split *s, struct str chunk, struct err *err) _must_check_;
+void json_split_free(struct json_split *s);
+int json_split_feed(struct json_split *s, struct str chunk, struct err *err) _must_check_;
 /* The stream has ended; E_LOST in the middle of a value. RET (may be NULL) borrows until the next call. */
 int json_split_end(struct json_split *s, struct str *ret, struct err *err) _must_check_;
 
