@@ -38,10 +38,10 @@ fuzz: ## fuzz for TIME=60 seconds each; NAME=json for one, MERGE=1 to keep new c
 	@scripts/build fuzz
 	@MERGE=$(MERGE) scripts/fuzz $(or $(TIME),60) $(NAME)
 
-bench: ## measure, with peers side by side
+bench: ## measure, with peers side by side; NAME=json for one
 	@scripts/deps build bench cluster
 	@scripts/build plain
-	@scripts/bench
+	@scripts/bench $(NAME)
 
 lint: ## formatter, clang-tidy, cppcheck, shellcheck
 	@scripts/deps build test lint
