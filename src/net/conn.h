@@ -1,0 +1,58 @@
+/*
+ * conn.h - one non-blocking byte connection, plain or TLS, for client and server.
+ *
+ * A conn is embedded in its owner. It reads into the loop's scratch buffer and keeps bytes only while the kernel does
+ * not take them, so an idle one has no buffers. Callbacks come from the loop; each may close the conn, but the memory
+ * of the owner must stay until the end of the turn (defer_run).
+ */
+#pragma once
+
+#include "net/loop_private.h"
+#include "net/tls_private.h"
+
+struct conn;
+
+struct conn_ops {
+        /* The TLS handshake is done. ERR: it failed. Not called for plain connections. */
+        void (*on_open)(struct conn *c, const struct err *err);
+        void (*on_data)(struct conn *c, struct str data);
+        /* The peer will send no more. ERR: not in an orderly way. */
+        void (*on_end)(struct conn *c, const struct err *err);
+        /* Some bytes left (conn_unsent() says how many still wait), or sending became impossible. May be NULL. */
+        void (*on_sent)(struct conn *c);
+        /* While paused: the peer has gone. May be NULL: the end is then read after the pause. */
+        void (*on_gone)(struct conn *c);
+};
+
+struct conn {
+        struct loop *loop;
+        const struct conn_ops *ops;
+        struct io io;
+        struct defer kick; /* reads what TLS holds back after a pause */
+        struct tls_session *tls;
+        struct buf out;
+        size_t out_at;
+        int fd; /* -1: closed */
+        bool handshaking, paused, broken, ended, tls_read_wants_write;
+        bool want_hup; /* EPOLLRDHUP */
+};
+
+void conn_init(struct conn *c, struct loop *loop, const struct conn_ops *ops);
+/* Takes FD, which is connected. */
+int conn_attach(struct conn *c, int fd, struct err *err) _must_check_;
+/* Begins the handshake; TLS is taken. on_open says how it went. */
+void conn_start_tls(struct conn *c, struct tls_session *tls);
+/* Closes at once. Harmless when closed. */
+void conn_close(struct conn *c);
+
+/* Sends now what the kernel takes and keeps the rest. Returns how many bytes left now. */
+size_t conn_send(struct conn *c, struct str data);
+/* Adds to what waits, without sending. */
+void conn_queue(struct conn *c, struct str data);
+void conn_flush(struct conn *c);
+size_t conn_unsent(const struct conn *c);
+/* No more on_data and on_end until it is lifted. */
+void conn_pause(struct conn *c, bool pause);
+
+/* TCP_NODELAY, keepalive and user timeout, so that a dead peer is noticed within DEAD_AFTER. */
+void socket_tune(int fd, usec_t dead_after);
