@@ -1,0 +1,120 @@
+#include "ca.h"
+
+#include <arpa/inet.h>
+#include <openssl/ec.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/x509v3.h>
+
+DEFINE_CLEANUP_PTR(BIO *, BIO_free)
+DEFINE_CLEANUP_PTR(EVP_PKEY *, EVP_PKEY_free)
+DEFINE_CLEANUP_PTR(X509 *, X509_free)
+
+static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
+{
+        X509V3_CTX ctx;
+        X509_EXTENSION *ext;
+        bool ok;
+
+        X509V3_set_ctx(&ctx, issuer, cert, NULL, NULL, 0);
+        ext = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
+        ok = ext && X509_add_ext(cert, ext, -1);
+        X509_EXTENSION_free(ext);
+        return ok;
+}
+
+static X509 *make_cert(const char *name, EVP_PKEY *key, X509 *issuer, EVP_PKEY *issuer_key, const char *names)
+{
+        _cleanup_(X509_free) X509 *cert = X509_new();
+        uint64_t serial = 0;
+        X509_NAME *subject = cert ? X509_get_subject_name(cert) : NULL;
+
+        if (!subject || RAND_bytes((unsigned char *)&serial, sizeof(serial)) != 1)
+                return NULL;
+        if (!X509_set_version(cert, 2) ||
+            !ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert), serial >> 1) ||
+            !X509_gmtime_adj(X509_getm_notBefore(cert), -3600) ||
+            !X509_gmtime_adj(X509_getm_notAfter(cert), 24 * 3600) || !X509_set_pubkey(cert, key) ||
+            !X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1,
+                                        0) ||
+            !X509_set_issuer_name(cert, issuer ? X509_get_subject_name(issuer) : subject))
+                return NULL;
+        if (!add_extension(cert, issuer ? issuer : cert, NID_subject_key_identifier, "hash"))
+                return NULL;
+        if (names) {
+                if (!add_extension(cert, issuer, NID_basic_constraints, "critical,CA:FALSE") ||
+                    !add_extension(cert, issuer, NID_key_usage, "critical,digitalSignature") ||
+                    !add_extension(cert, issuer, NID_ext_key_usage, "serverAuth") ||
+                    !add_extension(cert, issuer, NID_authority_key_identifier, "keyid") ||
+                    !add_extension(cert, issuer, NID_subject_alt_name, names))
+                        return NULL;
+        } else if (!add_extension(cert, cert, NID_basic_constraints, "critical,CA:TRUE") ||
+                   !add_extension(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign")) {
+                return NULL;
+        }
+        return X509_sign(cert, issuer_key, EVP_sha256()) ? TAKE_PTR(cert) : NULL;
+}
+
+static char *bio_text(BIO *bio)
+{
+        char *p;
+        long n = BIO_get_mem_data(bio, &p);
+
+        return n > 0 ? xstrndup(p, (size_t)n) : NULL;
+}
+
+static char *cert_pem(X509 *cert)
+{
+        _cleanup_(BIO_free) BIO *bio = BIO_new(BIO_s_mem());
+
+        return bio && PEM_write_bio_X509(bio, cert) ? bio_text(bio) : NULL;
+}
+
+static char *key_pem(EVP_PKEY *key)
+{
+        _cleanup_(BIO_free) BIO *bio = BIO_new(BIO_s_mem());
+
+        return bio && PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL) ? bio_text(bio) : NULL;
+}
+
+static void alt_names(const char *host, struct buf *out)
+{
+        struct in6_addr any;
+        bool address = inet_pton(AF_INET, host, &any) == 1 || inet_pton(AF_INET6, host, &any) == 1;
+
+        buf_printf(out, "DNS:localhost,IP:127.0.0.1,IP:::1,%s:%s", address ? "IP" : "DNS", host);
+}
+
+int ca_make(const char *host, struct ca *ret, struct err *err)
+{
+        _cleanup_(EVP_PKEY_free) EVP_PKEY *ca_key = EVP_EC_gen("P-256"), *key = EVP_EC_gen("P-256");
+        _cleanup_(X509_free) X509 *ca_cert = NULL, *cert = NULL;
+        _cleanup_(buf_done) struct buf names = BUF_INIT(1024);
+
+        *ret = (struct ca){0};
+        alt_names(host, &names);
+        if (ca_key && key && buf_cstr(&names)) {
+                ca_cert = make_cert("fault-proxy CA", ca_key, NULL, ca_key, NULL);
+                cert = ca_cert ? make_cert("fault-proxy", key, ca_cert, ca_key, buf_cstr(&names)) : NULL;
+        }
+        if (cert) {
+                ret->ca = cert_pem(ca_cert);
+                ret->cert = cert_pem(cert);
+                ret->key = key_pem(key);
+        }
+        if (!ret->ca || !ret->cert || !ret->key) {
+                ca_done(ret);
+                return err_set(err, E_TLS, "cannot make a certificate for '%s'", host);
+        }
+        return 0;
+}
+
+void ca_done(struct ca *ca)
+{
+        free(ca->ca);
+        free(ca->cert);
+        if (ca->key)
+                mem_wipe(ca->key, strlen(ca->key));
+        free(ca->key);
+        *ca = (struct ca){0};
+}
