@@ -196,10 +196,20 @@ static struct json *before(const struct json *container, const struct json *chil
         return prev;
 }
 
+/* In two rings a node would lead iteration astray without end; a mistake of ours ends here instead. */
+static void require_free(const struct json *value)
+{
+        if (value->next) {
+                fprintf(stderr, "sonde: a JSON node may be in one container only; copy it\n");
+                abort();
+        }
+}
+
 struct json *json_replace(struct json *container, struct json *child, struct json *value)
 {
         if (child == value)
                 return value;
+        require_free(value);
         value->key = child->key;
         value->key_len = child->key_len;
         if (child->next == child) {
@@ -216,6 +226,7 @@ struct json *json_replace(struct json *container, struct json *child, struct jso
 
 struct json *json_add(struct arena *a, struct json *object, struct str key, struct json *value)
 {
+        require_free(value);
         value->key = arena_strndup(a, key.p, key.n);
         value->key_len = (uint32_t)key.n;
         json_attach(object, value);
@@ -247,6 +258,7 @@ struct json *json_append(struct json *array, struct json *value)
 {
         if (!value || !json_is(array, JSON_ARRAY))
                 return value;
+        require_free(value);
         value->key = NULL;
         value->key_len = 0;
         json_attach(array, value);

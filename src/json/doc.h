@@ -3,7 +3,7 @@
  *
  * A node is 40 bytes; children form a ring through `next`, and a container points at its last child, so appending
  * and iterating need no array. Nodes are changed in place and never freed singly: the arena goes as a whole. A node
- * belongs to at most one container; json_copy() makes another.
+ * belongs to at most one container; json_copy() makes another, and putting one in two ends the program.
  *
  * Readers take NULL for "not there" and give NULL (or the default) back, so that paths can be chained:
  * json_str(json_at(obj, "metadata"), "name"). A string with a NUL byte inside has no C string: json_str() and
