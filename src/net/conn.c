@@ -215,6 +215,21 @@ void conn_pause(struct conn *c, bool pause)
                 defer_run(c->loop, &c->kick, kicked);
 }
 
+void conn_ignore_half_close(struct conn *c)
+{
+        c->want_hup = false;
+        set_interest(c, false);
+}
+
+void conn_shut(struct conn *c)
+{
+        if (c->fd < 0)
+                return;
+        if (c->tls && !c->broken && !c->handshaking)
+                tls_goodbye(c->tls);
+        shutdown(c->fd, SHUT_WR);
+}
+
 /* ---- events */
 
 static void handshake(struct conn *c)
@@ -252,7 +267,7 @@ static void disturbed(struct conn *c, uint32_t events)
         bool gone = events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP);
 
         if (gone && c->ops->on_gone) {
-                c->ops->on_gone(c);
+                c->ops->on_gone(c, events & (EPOLLHUP | EPOLLERR));
                 return;
         }
         if (events & (EPOLLHUP | EPOLLERR))

@@ -20,8 +20,8 @@ struct conn_ops {
         void (*on_end)(struct conn *c, const struct err *err);
         /* Some bytes left (conn_unsent() says how many still wait), or sending became impossible. May be NULL. */
         void (*on_sent)(struct conn *c);
-        /* While paused: the peer has gone. May be NULL: the end is then read after the pause. */
-        void (*on_gone)(struct conn *c);
+        /* While paused: the peer will send no more (WHOLLY: nor receive). May be NULL: it is then read after the pause. */
+        void (*on_gone)(struct conn *c, bool wholly);
 };
 
 struct conn {
@@ -53,6 +53,10 @@ void conn_flush(struct conn *c);
 size_t conn_unsent(const struct conn *c);
 /* No more on_data and on_end until it is lifted. */
 void conn_pause(struct conn *c, bool pause);
+/* While paused: what is left to send is sent although the peer will send no more. */
+void conn_ignore_half_close(struct conn *c);
+/* Says that nothing will follow. What the peer still sends is read. */
+void conn_shut(struct conn *c);
 
 /* TCP_NODELAY, keepalive and user timeout, so that a dead peer is noticed within DEAD_AFTER. */
 void socket_tune(int fd, usec_t dead_after);
