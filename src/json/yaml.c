@@ -6,7 +6,7 @@
 
 #include <yaml.h>
 
-#include "base/base.h"
+#include "json/internal.h"
 #include "json/yaml_scalar.h"
 
 enum {
@@ -105,18 +105,6 @@ static struct json *new_node(struct reader *r, enum json_type type)
         return j;
 }
 
-static void append(struct json *container, struct json *child)
-{
-        if (container->last) {
-                child->next = container->last->next;
-                container->last->next = child;
-        } else {
-                child->next = child;
-        }
-        container->last = child;
-        container->len++;
-}
-
 /* Gives the member MEMBER the value of FROM; its name and its place stay. */
 static void replace_value(struct json *member, const struct json *from)
 {
@@ -182,7 +170,7 @@ static struct json *copy_alias(struct reader *r, const struct json *from, unsign
 
                 if (!copy)
                         return NULL;
-                append(j, copy);
+                json_attach(j, copy);
         }
         return j;
 }
@@ -347,7 +335,7 @@ static struct json *read_sequence(struct reader *r)
                 child = read_node(r);
                 if (!child)
                         return NULL;
-                append(array, child);
+                json_attach(array, child);
         }
         r->depth--;
         close_anchor(anchor, array);
@@ -370,7 +358,7 @@ DEFINE_CLEANUP_STRUCT(struct members, members_done)
 
 static void add_member(struct members *m, struct json *value)
 {
-        append(m->object, value);
+        json_attach(m->object, value);
         map_put(&m->all, str_n(value->key, value->key_len), value);
 }
 
