@@ -11,6 +11,7 @@ enum {
         OUTPUT_MAX = 1 << 20,
         OUTPUT_USUAL = 16 << 10,
         COMPLAINT_MAX = 1024,
+        EVIDENCE_MAX = 640,
         CA_MAX = 1 << 20,
         READ_SIZE = 4096
 };
@@ -216,16 +217,16 @@ static void run_free(struct exec_run *run)
         free(run);
 }
 
-/* What the plugin said last, and how to get it if it is missing. */
+/* What the plugin said last; as much of it as leaves room in a message for the rest. */
 static void add_evidence(const struct exec_run *run, struct err *err)
 {
-        size_t from = 0;
-        struct str said;
+        struct str said = str_trim(str_n(run->last, run->n_last));
         char text[ERR_TEXT_MAX];
 
-        while (from < run->n_last && ((unsigned char)run->last[from] & 0xC0) == 0x80)
-                from++;
-        said = str_trim(str_n(run->last + from, run->n_last - from));
+        if (said.n > EVIDENCE_MAX)
+                said = str_n(said.p + said.n - EVIDENCE_MAX, EVIDENCE_MAX);
+        while (said.n && ((unsigned char)said.p[0] & 0xC0) == 0x80)
+                said = str_n(said.p + 1, said.n - 1);
         if (!said.n)
                 return;
         snprintf(text, sizeof(text), "%s", err->text);
@@ -420,7 +421,7 @@ static int start(struct exec_run *run, const struct kube_config *config, struct 
                 waitpid(run->pid, NULL, 0);
                 return -1;
         }
-        timer_after(&run->timer, TIME_LIMIT);
+        timer_at(&run->timer, usec_add(clock_boot(loop_clock(run->loop)), TIME_LIMIT));
         return 0;
 }
 

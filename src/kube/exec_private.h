@@ -12,15 +12,15 @@
 #include "net/loop.h"
 
 struct exec_credential {
-        char  *token;
-        char  *cert, *key; /* PEM; both or none */
-        usec_t expires;    /* wall time; USEC_MAX: never */
+        char *token;
+        char *cert, *key; /* PEM; both or none */
+        usec_t expires;   /* wall time; USEC_MAX: never */
 };
 
 void exec_credential_done(struct exec_credential *c); /* wipes */
 /* Reads an ExecCredential of API_VERSION: with a token, a certificate and key, or all of them. */
-int exec_credential_parse(struct str text, const char *api_version, struct exec_credential *ret, struct err *err)
-                _must_check_;
+int exec_credential_parse(struct str text, const char *api_version, struct exec_credential *ret,
+                          struct err *err) _must_check_;
 
 /* "KUBERNETES_EXEC_INFO={...}" for CONFIG's plugin; free() it. */
 int exec_info(const struct kube_config *config, char **ret, struct err *err) _must_check_;
@@ -31,6 +31,6 @@ typedef void (*exec_done)(void *arg, struct exec_credential *credential, const s
 
 struct exec_run *exec_start(struct loop *loop, const struct kube_config *config, exec_done done, void *arg,
                             struct err *err) _must_check_;
-void             exec_cancel(struct exec_run *run); /* ends the plugin; no callback */
+void exec_cancel(struct exec_run *run); /* ends the plugin; no callback */
 
 DEFINE_CLEANUP_STRUCT(struct exec_credential, exec_credential_done)
