@@ -85,36 +85,49 @@ static void alt_names(const char *host, struct buf *out)
         buf_printf(out, "DNS:localhost,IP:127.0.0.1,IP:::1,%s:%s", address ? "IP" : "DNS", host);
 }
 
+/* A certificate of that name and its key, both signed and written. */
+static bool issue(const char *name, const char *names, X509 *ca, EVP_PKEY *ca_key, char **ret_cert,
+                  char **ret_key)
+{
+        _cleanup_(EVP_PKEY_free) EVP_PKEY *key = EVP_EC_gen("P-256");
+        _cleanup_(X509_free) X509 *cert = key ? make_cert(name, key, ca, ca_key, names) : NULL;
+
+        if (!cert)
+                return false;
+        *ret_cert = cert_pem(cert);
+        *ret_key = key_pem(key);
+        return *ret_cert && *ret_key;
+}
+
 int ca_make(const char *host, struct ca *ret, struct err *err)
 {
-        _cleanup_(EVP_PKEY_free) EVP_PKEY *ca_key = EVP_EC_gen("P-256"), *key = EVP_EC_gen("P-256");
-        _cleanup_(X509_free) X509 *ca_cert = NULL, *cert = NULL;
+        _cleanup_(EVP_PKEY_free) EVP_PKEY *key = EVP_EC_gen("P-256");
+        _cleanup_(X509_free) X509 *ca = key ? make_cert("fault-proxy CA", key, NULL, key, NULL) : NULL;
         _cleanup_(buf_done) struct buf names = BUF_INIT(1024);
 
         *ret = (struct ca){0};
         alt_names(host, &names);
-        if (ca_key && key && buf_cstr(&names)) {
-                ca_cert = make_cert("fault-proxy CA", ca_key, NULL, ca_key, NULL);
-                cert = ca_cert ? make_cert("fault-proxy", key, ca_cert, ca_key, buf_cstr(&names)) : NULL;
-        }
-        if (cert) {
-                ret->ca = cert_pem(ca_cert);
-                ret->cert = cert_pem(cert);
-                ret->key = key_pem(key);
-        }
-        if (!ret->ca || !ret->cert || !ret->key) {
-                ca_done(ret);
-                return err_set(err, E_TLS, "cannot make a certificate for '%s'", host);
-        }
-        return 0;
+        if (ca && buf_cstr(&names) && (ret->ca = cert_pem(ca)) &&
+            issue("fault-proxy", buf_cstr(&names), ca, key, &ret->cert, &ret->key) &&
+            issue("client", "DNS:client", ca, key, &ret->client_cert, &ret->client_key))
+                return 0;
+        ca_done(ret);
+        return err_set(err, E_TLS, "cannot make a certificate for '%s'", host);
+}
+
+static void wipe(char *secret)
+{
+        if (secret)
+                mem_wipe(secret, strlen(secret));
+        free(secret);
 }
 
 void ca_done(struct ca *ca)
 {
         free(ca->ca);
         free(ca->cert);
-        if (ca->key)
-                mem_wipe(ca->key, strlen(ca->key));
-        free(ca->key);
+        free(ca->client_cert);
+        wipe(ca->key);
+        wipe(ca->client_key);
         *ca = (struct ca){0};
 }

@@ -1,12 +1,13 @@
 /*
- * ca.h - a certificate authority of one day and one certificate, made in memory.
+ * ca.h - a certificate authority of one day and two certificates, made in memory.
  */
 #pragma once
 
 #include "base/base.h"
 
 struct ca {
-        char *ca, *cert, *key; /* PEM */
+        char *ca, *cert, *key;          /* PEM */
+        char *client_cert, *client_key; /* nobody asks for them, but kubectl wants to have some credentials */
 };
 
 /* A server certificate for localhost, 127.0.0.1, ::1 and HOST (an address or a name). */

@@ -162,7 +162,7 @@ static void on_request(void *arg, struct http_exchange *ex)
                 relay_start(p, ex);
 }
 
-static int write_kubeconfig(const char *path, const char *host, uint16_t port, const char *ca,
+static int write_kubeconfig(const char *path, const char *host, uint16_t port, const struct ca *ca,
                             struct err *err)
 {
         _cleanup_(buf_done) struct buf b = BUF_INIT(65536);
@@ -173,9 +173,12 @@ static int write_kubeconfig(const char *path, const char *host, uint16_t port, c
                    "cluster:\n"
                    "    server: https://%s%s%s:%u\n    certificate-authority-data: ",
                    v6 ? "[" : "", host, v6 ? "]" : "", port);
-        buf_add_base64(&b, str_of(ca));
-        buf_adds(&b, "\nusers:\n- name: proxy\n  user: {}\ncontexts:\n- name: proxy\n"
-                     "  context: {cluster: proxy, user: proxy}\n");
+        buf_add_base64(&b, str_of(ca->ca));
+        buf_adds(&b, "\nusers:\n- name: proxy\n  user:\n    client-certificate-data: ");
+        buf_add_base64(&b, str_of(ca->client_cert));
+        buf_adds(&b, "\n    client-key-data: ");
+        buf_add_base64(&b, str_of(ca->client_key));
+        buf_adds(&b, "\ncontexts:\n- name: proxy\n  context: {cluster: proxy, user: proxy}\n");
         return file_replace(path, buf_str(&b), 0600, err);
 }
 
@@ -203,7 +206,7 @@ static int start(struct proxy *p, const struct options *o, struct err *err)
         if (!p->server)
                 return -1;
         if (o->kubeconfig_out &&
-            write_kubeconfig(o->kubeconfig_out, host, http_server_port(p->server), ca.ca, err) < 0)
+            write_kubeconfig(o->kubeconfig_out, host, http_server_port(p->server), &ca, err) < 0)
                 return -1;
         snprintf(port, sizeof(port), "%u\n", http_server_port(p->server));
         if (o->port_file && file_replace(o->port_file, str_of(port), 0644, err) < 0)

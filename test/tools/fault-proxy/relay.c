@@ -7,6 +7,8 @@
 
 enum { PIECE = 64 * 1024, HEADERS_MAX = 128 };
 
+static const usec_t CUT_AFTER = 10 * USEC_PER_MS;
+
 struct relay {
         struct proxy *proxy;
         struct list node;
@@ -74,6 +76,20 @@ static void end_abort(struct relay *r)
 {
         http_stream_abort(r->ex);
         relay_free(r);
+}
+
+static void on_abort_timer(struct timer *t)
+{
+        end_abort(CONTAINER_OF(t, struct relay, timer));
+}
+
+/* The same after what was written so far has left: an abort is a reset at once. */
+static void end_cut(struct relay *r)
+{
+        if (r->call)
+                http_call_cancel(TAKE_PTR(r->call));
+        timer_init(&r->timer, r->proxy->loop, on_abort_timer);
+        timer_after(&r->timer, CUT_AFTER);
 }
 
 /* The client has gone. What was forwarded may still be carried out. */
@@ -175,7 +191,7 @@ static const struct lines_ops line_ops = {
 static void stream_finish(struct relay *r)
 {
         if (r->failed) {
-                end_abort(r);
+                end_cut(r);
                 return;
         }
         http_stream_end(r->ex);
@@ -193,7 +209,7 @@ static void stream_apply(struct relay *r, enum lines_state state)
                         http_call_pause(r->call, state == LINES_WAIT);
                 break;
         case LINES_ABORT:
-                end_abort(r);
+                end_cut(r);
                 break;
         case LINES_END:
                 r->failed = false;
@@ -386,11 +402,6 @@ static void forward(struct relay *r)
 static void on_forward_timer(struct timer *t)
 {
         forward(CONTAINER_OF(t, struct relay, timer));
-}
-
-static void on_abort_timer(struct timer *t)
-{
-        end_abort(CONTAINER_OF(t, struct relay, timer));
 }
 
 static void answer_status(struct relay *r)
