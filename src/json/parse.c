@@ -363,9 +363,21 @@ static void take_over(struct json *first, const struct json *later)
         first->has_nul = later->has_nul;
 }
 
-static struct json *find_before(const struct json *object, const struct json *member)
+/* Takes the member after PREV, which is another one, out of the ring. */
+static void drop_after(struct json *object, struct json *prev)
 {
-        for (struct json *j = object->last->next; j != member; j = j->next)
+        struct json *gone = prev->next;
+
+        prev->next = gone->next;
+        if (object->last == gone)
+                object->last = prev;
+        object->len--;
+}
+
+/* The member of MEMBER's name among those from FIRST up to it. */
+static struct json *find_before(struct json *first, const struct json *member)
+{
+        for (struct json *j = first; j != member; j = j->next)
                 if (json_key_is(j, json_key(member)))
                         return j;
         return NULL;
@@ -383,17 +395,17 @@ static inline uint64_t key_bit(const struct json *j)
 
 static void merge_duplicates(struct json *object)
 {
-        struct json *prev = object->last, *j = prev->next, *next, *twin;
+        struct json *prev = object->last, *first = prev->next, *j = first, *next, *twin;
         uint64_t seen = 0;
 
         for (uint32_t i = object->len; i; i--, j = next) {
                 uint64_t bit = key_bit(j);
 
                 next = j->next;
-                twin = seen & bit ? find_before(object, j) : NULL;
+                twin = seen & bit ? find_before(first, j) : NULL;
                 if (twin) {
                         take_over(twin, j);
-                        json_detach(object, prev, j);
+                        drop_after(object, prev);
                         continue;
                 }
                 seen |= bit;
@@ -412,7 +424,7 @@ static void merge_duplicates_large(struct json *object)
                 twin = map_get(&names, json_key(j));
                 if (twin) {
                         take_over(twin, j);
-                        json_detach(object, prev, j);
+                        drop_after(object, prev);
                 } else {
                         map_put(&names, json_key(j), j);
                         prev = j;
