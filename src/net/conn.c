@@ -56,7 +56,7 @@ static void set_interest(struct conn *c, bool read)
 
         if (c->want_hup && !c->ended)
                 events |= EPOLLRDHUP;
-        if ((conn_unsent(c) && !c->handshaking) || c->tls_read_wants_write)
+        if (c->stuck || c->tls_read_wants_write)
                 events |= EPOLLOUT;
         io_set(&c->io, events);
 }
@@ -83,6 +83,7 @@ static long raw_send(struct conn *c, const char *p, size_t n)
 static void break_off(struct conn *c)
 {
         c->broken = true;
+        c->stuck = false;
         buf_done(&c->out);
         c->out_at = 0;
 }
@@ -119,6 +120,7 @@ size_t conn_send(struct conn *c, struct str data)
                 sent = send_some(c, data);
         if (!c->broken && sent < data.n) {
                 conn_queue(c, str_n(data.p + sent, data.n - sent));
+                c->stuck = !c->handshaking;
                 set_interest(c, reading(c));
         }
         return sent;
@@ -142,6 +144,7 @@ void conn_flush(struct conn *c)
                 buf_consume(&c->out, c->out_at);
                 c->out_at = 0;
         }
+        c->stuck = conn_unsent(c) > 0;
         set_interest(c, reading(c));
 }
 
@@ -247,6 +250,7 @@ static void handshake(struct conn *c)
                 c->ops->on_open(c, &err);
                 return;
         }
+        c->stuck = conn_unsent(c) > 0;
         set_interest(c, true);
         c->ops->on_open(c, NULL);
         /* The first request may have come in the same packet as the end of the handshake. */

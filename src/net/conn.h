@@ -34,6 +34,7 @@ struct conn {
         size_t out_at;
         int fd; /* -1: closed */
         bool handshaking, paused, broken, ended, tls_read_wants_write;
+        bool stuck;    /* the kernel did not take all that was sent: EPOLLOUT says when to go on */
         bool want_hup; /* EPOLLRDHUP */
 };
 
