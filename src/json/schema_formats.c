@@ -266,7 +266,9 @@ static bool valid_single_label(struct str s)
 
         if (s.n == 0 || !host_character(s.p[0]))
                 return false;
-        for (i += at(s, 1) == '-'; i < s.n; i++)
+        while ((at(s, i) & 0xC0) == 0x80)
+                i++;
+        for (i += at(s, i) == '-'; i < s.n; i++)
                 if (!host_character(s.p[i]))
                         return false;
         return true;
@@ -284,10 +286,14 @@ static bool valid_label(struct str s)
 
 static bool valid_top_label(struct str s)
 {
-        for (size_t i = 0; i < s.n; i++)
+        size_t characters = 0;
+
+        for (size_t i = 0; i < s.n; i++) {
                 if (!is_alpha(s.p[i]) && !beyond_ascii(s.p[i]))
                         return false;
-        return s.n >= 2 && s.n <= 63;
+                characters += (s.p[i] & 0xC0) != 0x80;
+        }
+        return characters >= 2 && s.n <= 63;
 }
 
 static bool valid_hostname(struct str s)
@@ -399,9 +405,14 @@ static bool valid_uri_host(struct str s)
 
                 return close && valid_port(from(s, (size_t)(close - s.p) + 1));
         }
-        for (size_t i = 0; i < s.n; i++)
-                if (strchr(" \"<>\\^`{|}", s.p[i]))
+        for (size_t i = 0; i < s.n; i++) {
+                if (strchr(" \"#<>\\^`{|}", s.p[i]))
                         return false;
+                /* only what is not ASCII may be escaped, and the percent sign itself */
+                if (s.p[i] == '%' && is_digit(at(s, i + 1)) && at(s, i + 1) < '8' &&
+                    !str_has_prefix(from(s, i), STR("%25")))
+                        return false;
+        }
         colon = s.n ? memrchr(s.p, ':', s.n) : NULL;
         return valid_escapes(s) && (!colon || valid_port(from(s, (size_t)(colon - s.p))));
 }

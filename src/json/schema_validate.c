@@ -510,12 +510,16 @@ static void check_list_type(struct visit *v)
                 check_repeated(v, true, repeated_in_map);
 }
 
+static const char *shown_size(struct visit *v)
+{
+        return arena_printf(v->check->arena, "%zu", json_len(v->j));
+}
+
 static void check_array(struct visit *v)
 {
         const struct schema_node *s = v->s;
         struct spot spot = {.up = v->at, .kind = SPOT_INDEX};
         int64_t n = (int64_t)json_len(v->j);
-        const char *size = arena_printf(v->check->arena, "%lld", (long long)n);
 
         if (s->items)
                 json_foreach (element, v->j) {
@@ -523,9 +527,9 @@ static void check_array(struct visit *v)
                         spot.index++;
                 }
         if (n < s->min_items)
-                invalid(v, size, "should have at least %lld items", (long long)s->min_items);
+                invalid(v, shown_size(v), "should have at least %lld items", (long long)s->min_items);
         if (s->max_items >= 0 && n > s->max_items)
-                invalid(v, size, "should have at most %lld items", (long long)s->max_items);
+                invalid(v, shown_size(v), "should have at most %lld items", (long long)s->max_items);
         if (s->unique_items && n > 1)
                 check_repeated(v, false, repeated_item);
         v->r->matches += 2;

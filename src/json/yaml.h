@@ -2,10 +2,13 @@
  * yaml.h - YAML 1.1 as kubectl reads it, with line and column for messages.
  *
  * Plain scalars become what kubectl (sigs.k8s.io/yaml over go-yaml v2) makes of them: y, yes, on, true and their
- * opposites are booleans; ~ and null are null; 0x1F, 0o17, 017 and 1_000 are numbers (written as decimals);
- * .inf and .nan are refused, because JSON has no word for them; timestamps stay strings. Merge keys (<<) are
- * applied. Keys become strings. Duplicate keys are refused, unlike in libyaml. Depth (100), size, nodes and what
- * aliases expand to are bounded.
+ * opposites are booleans; ~ and null are null; 0x1F, 0o17, 017 and 1_000 are numbers (written as decimals, with all
+ * their digits); .inf and .nan are refused, because JSON has no word for them; timestamps stay strings. Merge keys (<<)
+ * are applied, and what stands further down wins. Keys become strings. Duplicate keys and tags that mean nothing in
+ * JSON are refused, unlike in kubectl. Depth (100), size, nodes and what aliases expand to are bounded.
+ *
+ * Every node knows its line and column. JSON is YAML, but for tabs and surrogate pairs: a text that begins with { and
+ * is JSON only is read as such, without lines.
  */
 #pragma once
 

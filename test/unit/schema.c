@@ -309,80 +309,80 @@ static void test_defaults_are_copies(void **state)
 
 /* ---- what is refused */
 
+static const struct {
+        const char *spec, *error;
+} refused[] = {
+                {"[]", "openAPIV3Schema: must be an object"},
+                {"{}", "openAPIV3Schema.type: Required value: must not be empty at the root"},
+                {"{'type':'string'}", "openAPIV3Schema.type: must be object at the root"},
+                {"{'type':'object','additionalProperties':true}",
+                 "openAPIV3Schema.additionalProperties: Forbidden: must not be used at the root"},
+                {"{'type':'object','properties':{'a':{}}}",
+                 "openAPIV3Schema.properties[a].type: Required value: must not be empty for "
+                 "specified object fields"},
+                {"{'type':'object','properties':{'a':{'type':'array'}}}",
+                 "openAPIV3Schema.properties[a].items: Required value: must be specified"},
+                {"{'type':'object','properties':{'a':{'type':'array','items':{}}}}",
+                 "openAPIV3Schema.properties[a].items.type: Required value: must not be empty for "
+                 "specified array "
+                 "items"},
+                {"{'type':'object','properties':{'a':{'type':'text'}}}",
+                 "openAPIV3Schema.properties[a].type: must be array, boolean, integer, number, "
+                 "object or string"},
+                {"{'type':'object','properties':{'a':{'type':'integer','allOf':[{'type':'integer'}]}}"
+                 "}",
+                 "openAPIV3Schema.properties[a].allOf[0].type: Forbidden: must be empty to be "
+                 "structural"},
+                {"{'type':'object','properties':{'a':{'type':'integer','not':{'nullable':true}}}}",
+                 "openAPIV3Schema.properties[a].not.nullable: Forbidden: must be false to be "
+                 "structural"},
+                {"{'type':'object','anyOf':[{'properties':{'b':{'minimum':1}}}]}",
+                 "openAPIV3Schema.properties[b]: Required value: because it is defined in allOf, "
+                 "anyOf, oneOf or not"},
+                {"{'type':'object','properties':{'a':{'type':'string','pattern':'('}}}",
+                 "openAPIV3Schema.properties[a].pattern: missing closing ) at character 2 of pattern "
+                 "`(`"},
+                {"{'type':'object','properties':{'a':{'type':'string','pattern':'((a{1000}){1000})'}}"
+                 "}",
+                 "openAPIV3Schema.properties[a].pattern: invalid repeat count at character 17 of "
+                 "pattern "
+                 "`((a{1000}){1000})`"},
+                {"{'type':'object','properties':{'a':{'type':'string','format':'isbn'}}}",
+                 "openAPIV3Schema.properties[a].format: this format is not supported"},
+                {"{'type':'object','properties':{'a':{'$ref':'#/x'}}}",
+                 "openAPIV3Schema.properties[a].$ref: Forbidden: not supported"},
+                {"{'type':'object','properties':{'a':{'type':'integer','default':'x'}}}",
+                 "openAPIV3Schema.properties[a].default: Invalid value: \"string\":  in body must be "
+                 "of type integer: "
+                 "\"string\""},
+                {"{'type':'object','properties':{'a':{'type':'object','default':{'b':1}}}}",
+                 "openAPIV3Schema.properties[a].default: must not have unknown fields"},
+                {"{'type':'object','properties':{'a':{'type':'object','properties':{'b':{'type':'"
+                 "string'}},"
+                 "'additionalProperties':{'type':'string'}}}}",
+                 "openAPIV3Schema.properties[a].additionalProperties: Forbidden: "
+                 "additionalProperties and properties "
+                 "are mutual exclusive"},
+                {"{'type':'object','properties':{'a':{'type':'array','x-kubernetes-list-type':'map',"
+                 "'x-kubernetes-list-map-keys':['n'],'items':{'type':'object','properties':{'n':{'"
+                 "type':'string'}}}}}}",
+                 "openAPIV3Schema.properties[a].x-kubernetes-list-map-keys: each of these properties "
+                 "must have a "
+                 "default or be required"},
+                {"{'type':'object','properties':{'metadata':{'type':'object','properties':{'labels':{"
+                 "'type':'object'}}"
+                 "}}}",
+                 "openAPIV3Schema.properties.metadata: Forbidden: must not specify anything other "
+                 "than name and "
+                 "generateName, but metadata is implicitly specified"},
+                {"{'type':'object','properties':{'a':{'type':'integer','multipleOf':0}}}",
+                 "openAPIV3Schema.properties[a].multipleOf: must be greater than 0"},
+                {"{'type':'object','properties':{'a':{'type':'string','maxLength':-1}}}",
+                 "openAPIV3Schema.properties[a].maxLength: must be a whole number of at least 0"},
+};
+
 static void test_what_is_not_structural_is_refused(void **state)
 {
-        static const struct {
-                const char *spec, *error;
-        } refused[] = {
-                        {"[]", "openAPIV3Schema: must be an object"},
-                        {"{}", "openAPIV3Schema.type: Required value: must not be empty at the root"},
-                        {"{'type':'string'}", "openAPIV3Schema.type: must be object at the root"},
-                        {"{'type':'object','additionalProperties':true}",
-                         "openAPIV3Schema.additionalProperties: Forbidden: must not be used at the root"},
-                        {"{'type':'object','properties':{'a':{}}}",
-                         "openAPIV3Schema.properties[a].type: Required value: must not be empty for "
-                         "specified object fields"},
-                        {"{'type':'object','properties':{'a':{'type':'array'}}}",
-                         "openAPIV3Schema.properties[a].items: Required value: must be specified"},
-                        {"{'type':'object','properties':{'a':{'type':'array','items':{}}}}",
-                         "openAPIV3Schema.properties[a].items.type: Required value: must not be empty for "
-                         "specified array "
-                         "items"},
-                        {"{'type':'object','properties':{'a':{'type':'text'}}}",
-                         "openAPIV3Schema.properties[a].type: must be array, boolean, integer, number, "
-                         "object or string"},
-                        {"{'type':'object','properties':{'a':{'type':'integer','allOf':[{'type':'integer'}]}}"
-                         "}",
-                         "openAPIV3Schema.properties[a].allOf[0].type: Forbidden: must be empty to be "
-                         "structural"},
-                        {"{'type':'object','properties':{'a':{'type':'integer','not':{'nullable':true}}}}",
-                         "openAPIV3Schema.properties[a].not.nullable: Forbidden: must be false to be "
-                         "structural"},
-                        {"{'type':'object','anyOf':[{'properties':{'b':{'minimum':1}}}]}",
-                         "openAPIV3Schema.properties[b]: Required value: because it is defined in allOf, "
-                         "anyOf, oneOf or not"},
-                        {"{'type':'object','properties':{'a':{'type':'string','pattern':'('}}}",
-                         "openAPIV3Schema.properties[a].pattern: missing closing ) at character 2 of pattern "
-                         "`(`"},
-                        {"{'type':'object','properties':{'a':{'type':'string','pattern':'((a{1000}){1000})'}}"
-                         "}",
-                         "openAPIV3Schema.properties[a].pattern: invalid repeat count at character 17 of "
-                         "pattern "
-                         "`((a{1000}){1000})`"},
-                        {"{'type':'object','properties':{'a':{'type':'string','format':'isbn'}}}",
-                         "openAPIV3Schema.properties[a].format: this format is not supported"},
-                        {"{'type':'object','properties':{'a':{'$ref':'#/x'}}}",
-                         "openAPIV3Schema.properties[a].$ref: Forbidden: not supported"},
-                        {"{'type':'object','properties':{'a':{'type':'integer','default':'x'}}}",
-                         "openAPIV3Schema.properties[a].default: Invalid value: \"string\":  in body must be "
-                         "of type integer: "
-                         "\"string\""},
-                        {"{'type':'object','properties':{'a':{'type':'object','default':{'b':1}}}}",
-                         "openAPIV3Schema.properties[a].default: must not have unknown fields"},
-                        {"{'type':'object','properties':{'a':{'type':'object','properties':{'b':{'type':'"
-                         "string'}},"
-                         "'additionalProperties':{'type':'string'}}}}",
-                         "openAPIV3Schema.properties[a].additionalProperties: Forbidden: "
-                         "additionalProperties and properties "
-                         "are mutual exclusive"},
-                        {"{'type':'object','properties':{'a':{'type':'array','x-kubernetes-list-type':'map',"
-                         "'x-kubernetes-list-map-keys':['n'],'items':{'type':'object','properties':{'n':{'"
-                         "type':'string'}}}}}}",
-                         "openAPIV3Schema.properties[a].x-kubernetes-list-map-keys: each of these properties "
-                         "must have a "
-                         "default or be required"},
-                        {"{'type':'object','properties':{'metadata':{'type':'object','properties':{'labels':{"
-                         "'type':'object'}}"
-                         "}}}",
-                         "openAPIV3Schema.properties.metadata: Forbidden: must not specify anything other "
-                         "than name and "
-                         "generateName, but metadata is implicitly specified"},
-                        {"{'type':'object','properties':{'a':{'type':'integer','multipleOf':0}}}",
-                         "openAPIV3Schema.properties[a].multipleOf: must be greater than 0"},
-                        {"{'type':'object','properties':{'a':{'type':'string','maxLength':-1}}}",
-                         "openAPIV3Schema.properties[a].maxLength: must be a whole number of at least 0"},
-        };
-
         for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
                 _cleanup_(arena_done) struct arena a = ARENA_INIT;
                 struct err err = ERR_INIT;
