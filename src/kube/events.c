@@ -307,9 +307,7 @@ static void on_patched(void *arg, const struct kube_answer *answer, const struct
                 return;
         }
         forget_version(entry, err->code != E_NOT_FOUND);
-        if (err->code != E_CONFLICT && err->code != E_NOT_FOUND)
-                failed(entry, err);
-        else if (++entry->tries < TRIES_MAX)
+        if ((err->code == E_CONFLICT || err->code == E_NOT_FOUND) && ++entry->tries < TRIES_MAX)
                 fly(entry);
         else
                 failed(entry, err);

@@ -14,28 +14,28 @@
 struct events;
 
 struct events_config {
-        struct kube    *kube;
-        const char     *controller; /* reportingController: "sonde.dev/dgdr" */
-        const char     *instance;   /* reportingInstance: at most 128 characters */
-        struct metrics *metrics;    /* may be NULL */
+        struct kube *kube;
+        const char *controller;      /* reportingController: "sonde.dev/dgdr" */
+        const char *instance;        /* reportingInstance: at most 128 characters */
+        struct metrics *metrics;     /* may be NULL */
         bool (*may_send)(void *arg); /* the lease; may be NULL */
         void *may_send_arg;
 };
 
 struct events *events_new(const struct events_config *config);
-void           events_free(struct events *e);
+void events_free(struct events *e);
 
 enum event_type { EVENT_NORMAL, EVENT_WARNING };
 
 struct event {
         enum event_type type;
-        const char     *reason; /* CamelCase, at most 128 */
-        const char     *action; /* what was done; NULL: the reason again */
-        const char     *note;   /* a sentence; cut at 1024 bytes */
+        const char *reason; /* CamelCase, at most 128 */
+        const char *action; /* what was done; NULL: the reason again */
+        const char *note;   /* a sentence; cut at 1024 bytes */
 };
 
 /* REGARDING: the object (apiVersion, kind, metadata with namespace, name, uid, resourceVersion). All is copied. */
-void   events_record(struct events *e, const struct json *regarding, const struct event *event);
+void events_record(struct events *e, const struct json *regarding, const struct event *event);
 size_t events_pending(const struct events *e);
 
 DEFINE_CLEANUP_PTR(struct events *, events_free)

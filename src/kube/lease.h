@@ -16,10 +16,10 @@ struct lease;
 
 struct lease_config {
         struct kube *kube; /* not shared with anything that could delay it */
-        const char  *ns, *name;
-        const char  *identity; /* unique: host name and something random */
-        usec_t       duration, renew_deadline, retry_period; /* 0: 15 s, 10 s, 2 s */
-        struct metrics *metrics; /* leader_election_*; may be NULL */
+        const char *ns, *name;
+        const char *identity;                          /* unique: host name and something random */
+        usec_t duration, renew_deadline, retry_period; /* 0: 15 s, 10 s, 2 s */
+        struct metrics *metrics;                       /* leader_election_*; may be NULL */
         void (*on_acquired)(void *arg);
         /* Not ours any more (given up, stolen, or not renewed in time): stop at once, nothing may be written. */
         void (*on_lost)(void *arg);
@@ -32,13 +32,13 @@ struct lease_config {
  * may be called from any of its callbacks.
  */
 struct lease *lease_new(const struct lease_config *config, struct err *err) _must_check_;
-void          lease_free(struct lease *l); /* without giving it back */
+void lease_free(struct lease *l); /* without giving it back */
 /*
  * True while the lease is ours by our own clock, read now: until renew_deadline after the moment BEFORE the last
  * successful renewal was sent. A follower counts the longer duration from when it saw that renewal, which is later, so
  * whoever trusts this stops (duration - renew_deadline) before anybody else may begin, whatever the network does.
  */
-bool        lease_held(const struct lease *l);
+bool lease_held(const struct lease *l);
 const char *lease_leader(const struct lease *l); /* identity last seen, "" if none; until the next callback */
 /* Gives it back (holder empty, duration 1 s); DONE when that is known or 2 s have passed. No callback after. */
 void lease_release(struct lease *l, void (*done)(void *arg), void *arg);

@@ -286,11 +286,10 @@ static struct kube *fake_new(struct loop *loop)
 static void fake_free(struct kube *k)
 {
         struct object *o;
-        struct list *node;
         size_t i;
 
         assert_int_equal(k->open, 0); /* who is freed has taken back its calls */
-        while ((node = list_pop(&k->calls)))
+        list_foreach_safe (node, &k->calls)
                 call_destroy(CONTAINER_OF(node, struct kube_call, node));
         while (i = 0, map_next(&k->objects, &i, (void **)&o))
                 object_delete(k, o->path);

@@ -305,7 +305,7 @@ static void test_a_renewal_answered_after_a_stop_counts_from_when_it_left(void *
         lead(r, &r->a);
         r->api->otherwise = (struct step){.back = 500 * USEC_PER_MS};
         pass(r->loop, SEC + 200 * USEC_PER_MS); /* the renewal has arrived, its answer is under way */
-        r->clock.boot += 9 * SEC; /* past the end of the one before, not of this one */
+        r->clock.boot += 9 * SEC;               /* past the end of the one before, not of this one */
         assert_false(lease_held(r->a.lease));
         pass(r->loop, 0);
         assert_true(lease_held(r->a.lease));

@@ -40,14 +40,14 @@ static const struct kind {
 
 /* Codes a seed draws from; a 409 answers a write only, a 410 a read only. */
 static const struct code {
-        int code;
         const char *reason;
+        int code;
         bool read, write;
 } codes[] = {
-                {401, "Unauthorized", true, true},       {409, "Conflict", false, true},
-                {410, "Expired", true, false},           {429, "TooManyRequests", true, true},
-                {500, "InternalError", true, true},      {502, "", true, true},
-                {503, "ServiceUnavailable", true, true}, {504, "Timeout", true, true},
+                {"Unauthorized", 401, true, true},       {"Conflict", 409, false, true},
+                {"Expired", 410, true, false},           {"TooManyRequests", 429, true, true},
+                {"InternalError", 500, true, true},      {"", 502, true, true},
+                {"ServiceUnavailable", 503, true, true}, {"Timeout", 504, true, true},
 };
 
 const char *fault_name(enum fault_kind kind)
