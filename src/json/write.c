@@ -239,6 +239,7 @@ char *json_print(struct arena *a, const struct json *j)
 {
         _cleanup_(buf_done) struct buf out = BUF_INIT(SIZE_MAX);
 
+        buf_reserve(&out, 2048); /* most objects fit: no growing */
         json_write(j, JSON_COMPACT, &out);
         return arena_strndup(a, out.p, out.n);
 }

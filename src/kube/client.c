@@ -34,7 +34,6 @@ struct kube_call {
         struct kube_request req;
         struct arena arena; /* what was copied of the request */
         const char *target;
-        const char *what; /* "create configmaps ns/name", for messages */
         unsigned attempts;
         bool renewed, waiting_auth;
         usec_t deadline;
@@ -115,16 +114,6 @@ static const char *build_target(const struct kube_request *r, struct arena *a)
         return b.overflow ? NULL : arena_strndup(a, b.p, b.n);
 }
 
-static const char *describe(const struct kube_request *r, struct arena *a)
-{
-        if (r->path)
-                return arena_printf(a, "%s %s", kube_verb_name(r->verb), r->path);
-        return arena_printf(a, "%s %s%s%s%s%s%s%s", kube_verb_name(r->verb), r->type->plural,
-                            r->subresource ? "/" : "", r->subresource ? r->subresource : "",
-                            r->ns || r->name ? " " : "", r->ns ? r->ns : "", r->ns && r->name ? "/" : "",
-                            r->name ? r->name : "");
-}
-
 /* ---- ends */
 
 static void count(struct kube_call *c, int status)
@@ -171,7 +160,8 @@ static void call_done(struct kube_call *c, const struct kube_answer *answer, str
         void *arg = c->arg;
 
         if (err)
-                err_wrap(err, "%s", c->what);
+                err_wrap(err, "%s %.*s", kube_verb_name(c->req.verb),
+                         (int)strcspn(c->target ? c->target : "", "?"), c->target ? c->target : "");
         /* The answer may live in the HTTP call, so its owner goes only after the callback. */
         list_remove(&c->node);
         list_init(&c->node);
@@ -231,7 +221,7 @@ static bool repeat(struct kube_call *c, const struct err *err, usec_t retry_afte
         wait = MAX(rng_jitter(loop_rng(c->kube->loop), wait, 50), retry_after);
         if (usec_add(now, wait) >= c->deadline)
                 return false;
-        LOG_DEBUG(loop_log(c->kube->loop), "Repeating a request", F_STR("request", c->what), F_ERR(err),
+        LOG_DEBUG(loop_log(c->kube->loop), "Repeating a request", F_STR("request", c->target), F_ERR(err),
                   F_USEC("after", wait));
         timer_init(&c->timer, c->kube->loop, on_retry);
         timer_after(&c->timer, wait);
@@ -439,7 +429,6 @@ static void copy_request(struct kube_call *c, const struct kube_request *r)
         if (r->body.p)
                 c->req.body.p = arena_strndup(&c->arena, r->body.p, r->body.n);
         c->target = build_target(r, &c->arena);
-        c->what = describe(r, &c->arena);
         /* The rest was used up by the target; nothing may look at borrowed strings later. */
         c->req.ns = c->req.name = c->req.subresource = c->req.path = c->req.field_manager = NULL;
         c->req.label_selector = c->req.field_selector = c->req.continue_token = NULL;

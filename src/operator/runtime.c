@@ -389,7 +389,7 @@ bool operator_idle(const struct operator* o)
                 const struct runtime *rt = &o->runtimes[i];
                 struct item *item;
 
-                if (rt->running || queue_ready(rt->queue))
+                if (rt->running || queue_ready(rt->queue) || events_pending(rt->events))
                         return false;
                 map_foreach (k, &rt->items, item)
                         if (item->expectations)

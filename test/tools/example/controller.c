@@ -49,6 +49,7 @@ const struct controller EXAMPLE_CONFIGMAPS = {
                 .selector = "example.sonde.dev/request",
                 .children = children,
                 .n_children = ARRAY_LEN(children),
+                .settings = "events",
                 .plan = plan,
                 .settle = settle,
 };

@@ -104,11 +104,13 @@ static void on_signal(void *arg, int signo)
 static int start(struct app *app, const struct kube_config *config, struct metrics *metrics, struct err *err)
 {
         const struct controller *controllers[] = {app->samples ? &EXAMPLE_SAMPLES : &EXAMPLE_CONFIGMAPS};
-        struct kube_options options = {.metrics = metrics, .max_connections = app->connections};
+        _cleanup_(free_ptr) char *agent = xasprintf("sonde/%s example/%s", SONDE_VERSION, app->identity);
+        struct kube_options options = {
+                        .user_agent = agent, .metrics = metrics, .max_connections = app->connections};
         struct lease_config lease = {
                         .ns = app->ns ? app->ns : config->ns,
                         .name = app->lease_name,
-                        .identity = app->identity ? app->identity : "example",
+                        .identity = app->identity,
                         .duration = app->lease_duration,
                         .renew_deadline = app->lease_duration / 3 * 2,
                         .retry_period = app->lease_duration / 6,
@@ -177,7 +179,8 @@ out:
 
 int main(int argc, char **argv)
 {
-        static struct app app = {.lease_duration = 15 * USEC_PER_SEC, .connections = 16};
+        static struct app app = {
+                        .lease_duration = 15 * USEC_PER_SEC, .connections = 16, .identity = "example"};
         static const struct option_def options[] = {
                         {"kubeconfig", 0, "FILE", "kubeconfig to use", OPT_STR, &app.kubeconfig},
                         {"namespace", 'n', "NS", "only this namespace", OPT_STR, &app.ns},

@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+"""Leader election: a holder that was stopped past its lease does no harm when it goes on.
+
+Two operators compete for one Lease; the API server's audit log tells whose writes took effect, and when.
+"""
+import json
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from sonde_test import ROOT, ControlPlane, Process, diag, main, program, wait
+
+DURATION = 6
+REQUESTS = 2
+LOST = 3  # exit status of an operator that lost its lease
+
+
+def samples(ns):
+    return f"/apis/example.sonde.dev/v1/namespaces/{ns}/samples"
+
+
+def request(ns, name):
+    status, body = cluster.api().post(samples(ns), {
+        "apiVersion": "example.sonde.dev/v1", "kind": "Sample", "metadata": {"name": name},
+        "spec": {"data": {"value": name}}})
+    assert status == 201, body
+
+
+def operator(ns, identity, *options):
+    return Process(program("test/example-operator"), "--kubeconfig", cluster.kubeconfig, "--namespace", ns, "--samples",
+                   "--lease", "example", "--lease-duration", f"{DURATION}s", "--identity", identity, *options)
+
+
+def done(ns, *names):
+    """All of these have their copy and their status."""
+    items = {i["metadata"]["name"]: i for i in cluster.api().get(samples(ns))[1]["items"]}
+    return all("copy" in items[n].get("status", {}) for n in names)
+
+
+def writes(ns, identity):
+    """(time, verb, resource, code) of the writes of one operator, election apart."""
+    found = []
+    with open(cluster.file("log", "audit.log"), encoding="utf-8") as f:
+        for line in f:
+            e = json.loads(line)
+            ref = e.get("objectRef", {})
+            if ref.get("namespace") == ns and e.get("userAgent", "").endswith(f" example/{identity}") and \
+                    e["verb"] in ("create", "update", "patch", "delete") and ref["resource"] != "leases":
+                found.append((e["requestReceivedTimestamp"], e["verb"], ref["resource"], e["responseStatus"]["code"]))
+    return sorted(found)
+
+
+def taken_over_at(ns, identity):
+    """When the Lease was taken by this operator, by the API server's clock."""
+    lease = cluster.api().get(f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/example")[1]
+    assert lease["spec"]["holderIdentity"] == identity, lease
+    return lease["spec"]["acquireTime"]
+
+
+def objects(ns):
+    return [cluster.api().get(path)[1]["items"] for path in (samples(ns), f"/api/v1/namespaces/{ns}/configmaps")]
+
+
+def late(ns, since):
+    return [w for w in writes(ns, "a") if w[0] > since]
+
+
+def stopped_past_its_lease():
+    """SIGSTOP past the lease, SIGCONT: the old holder writes nothing and ends"""
+    with cluster.namespace("lead") as ns, operator(ns, "a") as a:
+        a.expect("^leading")
+        request(ns, "first")
+        wait(lambda: done(ns, "first"), 20, "a works")
+        with operator(ns, "b") as b:
+            b.expect("^synced")
+            a.signal(signal.SIGSTOP)
+            request(ns, "second")
+            b.expect("^leading", 30)
+            wait(lambda: done(ns, "second"), 20, "b works")
+            since = taken_over_at(ns, "b")
+            request(ns, "third")
+            a.signal(signal.SIGCONT)
+            assert a.wait(20) == LOST, a.lines
+            wait(lambda: done(ns, "third"), 20, "b works on")
+            assert late(ns, since) == [], late(ns, since)
+
+
+def stopped_between_check_and_send():
+    """Stopped between the check of the lease and write k, for every k: the late write is refused"""
+    refused = 0
+    for k in range(1, 2 * REQUESTS + 1):
+        with cluster.namespace("lead") as ns, operator(ns, "a", "--stop-at", str(k)) as a:
+            a.expect("^leading")
+            names = [f"r{i}" for i in range(REQUESTS)]
+            for name in names:
+                request(ns, name)
+            a.expect("^stopping", 20)
+            with operator(ns, "b") as b:
+                b.expect("^leading", 40)
+                wait(lambda: done(ns, *names), 20, "b works")
+                since = taken_over_at(ns, "b")
+                before = objects(ns)
+                a.signal(signal.SIGCONT)
+                assert a.wait(20) == LOST, a.lines
+                after = late(ns, since)
+                # 409, or 500 when the operator ended before the API server had refused it.
+                assert all(w[3] >= 400 for w in after), f"write {k}: {after}"
+                refused += len(after)
+                assert objects(ns) == before, f"write {k} took effect"
+    diag(f"{2 * REQUESTS} stops, {refused} late writes refused")
+    assert refused > 0
+
+
+def handed_over():
+    """SIGTERM releases the Lease: the other takes over without waiting for it to run out"""
+    with cluster.namespace("lead") as ns, operator(ns, "a") as a:
+        a.expect("^leading")
+        with operator(ns, "b") as b:
+            b.expect("^synced")
+            a.signal(signal.SIGTERM)
+            assert a.wait(10) == 0, a.lines
+            lease = cluster.api().get(f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/example")[1]["spec"]
+            assert lease.get("holderIdentity", "") in ("", "b"), lease
+            b.expect("^leading", 20)
+            request(ns, "r")
+            wait(lambda: done(ns, "r"), 20, "b works")
+
+
+with ControlPlane(KCLUSTER_AUDIT="1") as cluster:
+    with open(os.path.join(ROOT, "test/tools/example/crd.yaml"), encoding="utf-8") as crd:
+        cluster.kubectl("apply", "-f", "-", stdin=crd.read())
+    cluster.kubectl("wait", "--for=condition=Established", "crd/samples.example.sonde.dev")
+    main(stopped_past_its_lease, stopped_between_check_and_send, handed_over)
