@@ -27,7 +27,7 @@ struct stamp {
 };
 
 struct waiter {
-        struct list node;
+        struct waiter *next;
         void (*fn)(void *arg);
         void *arg;
 };
@@ -52,8 +52,9 @@ struct kube_auth {
         unsigned failures;
         usec_t retry_at;
         struct err failure;
-        struct list waiters, calling;
-        bool *gone; /* set when freed inside a waiter's callback */
+        struct waiter *waiters, *calling; /* in the order of their coming */
+        unsigned calls;                   /* of waiters under way: one of them may free us */
+        bool dead;
 };
 
 static usec_t now(const struct kube_auth *a)
@@ -246,24 +247,49 @@ static bool uses_plugin(const struct kube_auth *a)
         return c->exec && !c->token && !c->token_file && !c->username && !c->password;
 }
 
+static void add_waiter(struct waiter **list, void (*fn)(void *arg), void *arg)
+{
+        struct waiter *w = xcalloc(1, sizeof(*w));
+
+        *w = (struct waiter){.fn = fn, .arg = arg};
+        while (*list)
+                list = &(*list)->next;
+        *list = w;
+}
+
+/* Those of ARG, or all. */
+static void drop_waiters(struct waiter **list, const void *arg, bool all)
+{
+        while (*list) {
+                struct waiter *w = *list;
+
+                if (!all && w->arg != arg) {
+                        list = &w->next;
+                        continue;
+                }
+                *list = w->next;
+                free(w);
+        }
+}
+
 /* Each waiter once; those who come meanwhile wait for the next run. */
 static void call_waiters(struct kube_auth *a)
 {
-        bool gone = false;
-        struct list *node;
+        struct waiter **end = &a->calling, *w;
 
-        a->gone = &gone;
-        while ((node = list_pop(&a->waiters)))
-                list_append(&a->calling, node);
-        while (!gone && (node = list_pop(&a->calling))) {
-                struct waiter *w = CONTAINER_OF(node, struct waiter, node);
+        while (*end)
+                end = &(*end)->next;
+        *end = TAKE_PTR(a->waiters);
+        a->calls++;
+        while ((w = a->calling)) {
                 struct waiter copy = *w;
 
+                a->calling = w->next;
                 free(w);
                 copy.fn(copy.arg);
         }
-        if (!gone)
-                a->gone = NULL;
+        if (--a->calls == 0 && a->dead)
+                free(a);
 }
 
 static void plugin_failed(struct kube_auth *a, const struct err *err)
@@ -338,7 +364,6 @@ static void start_plugin(struct kube_auth *a)
 static int plugin_get(struct kube_auth *a, void (*on_ready)(void *arg), void *arg, struct err *err)
 {
         bool usable = a->has_credential && !a->refused && now(a) < a->expires_at;
-        struct waiter *w;
 
         if (usable && now(a) < a->refresh_at)
                 return 1;
@@ -348,9 +373,7 @@ static int plugin_get(struct kube_auth *a, void (*on_ready)(void *arg), void *ar
                 return 1;
         if (!a->run)
                 return err_set(err, a->failure.code, "%s", a->failure.text);
-        w = xcalloc(1, sizeof(*w));
-        *w = (struct waiter){.fn = on_ready, .arg = arg};
-        list_append(&a->waiters, &w->node);
+        add_waiter(&a->waiters, on_ready, arg);
         return 0;
 }
 
@@ -362,37 +385,22 @@ struct kube_auth *kube_auth_new(struct loop *loop, const struct kube_config *con
 
         a->loop = loop;
         a->config = config;
-        list_init(&a->waiters);
-        list_init(&a->calling);
         return a;
-}
-
-/* Those of ARG, or all. */
-static void drop_waiters(struct list *list, const void *arg, bool all)
-{
-        list_foreach_safe (node, list) {
-                struct waiter *w = CONTAINER_OF(node, struct waiter, node);
-
-                if (!all && w->arg != arg)
-                        continue;
-                list_remove(node);
-                free(w);
-        }
 }
 
 void kube_auth_free(struct kube_auth *a)
 {
         if (!a)
                 return;
-        if (a->gone)
-                *a->gone = true;
         exec_cancel(a->run);
         drop_waiters(&a->waiters, NULL, true);
         drop_waiters(&a->calling, NULL, true);
         drop_authorization(a);
         exec_credential_done(&a->credential);
         tls_unref(a->tls);
-        free(a);
+        a->dead = true;
+        if (!a->calls)
+                free(a);
 }
 
 static int refresh_header(struct kube_auth *a, struct err *err)

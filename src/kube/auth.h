@@ -16,12 +16,12 @@ struct kube_auth;
 
 /* CONFIG is borrowed and outlives it. */
 struct kube_auth *kube_auth_new(struct loop *loop, const struct kube_config *config);
-void              kube_auth_free(struct kube_auth *a);
+void kube_auth_free(struct kube_auth *a);
 
 struct kube_credentials {
         const char *authorization; /* value of the header, or NULL; borrowed until the next kube_auth_get() */
         struct tls *tls;           /* NULL for http; borrowed until the next kube_auth_get() */
-        uint64_t    tls_generation; /* changes whenever tls does */
+        uint64_t tls_generation;   /* changes whenever tls does */
 };
 
 /*

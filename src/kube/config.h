@@ -12,13 +12,13 @@
 #include "json/json.h"
 
 struct kube_exec {
-        char  *api_version; /* client.authentication.k8s.io/v1, v1beta1 or v1alpha1 */
-        char  *command;     /* with a '/' or looked up in PATH; relative ones resolved against the kubeconfig's folder */
-        char **args;        /* NULL-terminated, or NULL */
-        char **env;         /* "NAME=value", NULL-terminated, or NULL */
-        char  *install_hint;
-        bool   provide_cluster_info;
-        char  *cluster_config; /* what the cluster's extension client.authentication.k8s.io/exec holds, as JSON, or NULL */
+        char *api_version; /* client.authentication.k8s.io/v1, v1beta1 or v1alpha1 */
+        char *command; /* with a '/' or looked up in PATH; relative ones resolved against the kubeconfig's folder */
+        char **args; /* NULL-terminated, or NULL */
+        char **env;  /* "NAME=value", NULL-terminated, or NULL */
+        char *install_hint;
+        bool provide_cluster_info;
+        char *cluster_config; /* what the cluster's extension client.authentication.k8s.io/exec holds, as JSON, or NULL */
 };
 
 struct kube_config {
@@ -28,34 +28,34 @@ struct kube_config {
         char *ns; /* default namespace; "default" if nothing says otherwise */
         char *proxy;
         char *tls_server_name;
-        bool  insecure;
+        bool insecure;
 
         char *ca, *cert, *key;                /* PEM text, or NULL */
         char *ca_file, *cert_file, *key_file; /* re-read when they change; NULL when the text is inline */
 
-        char *token, *token_file;     /* a file wins, as in client-go */
+        char *token, *token_file; /* a file wins, as in client-go */
         char *username, *password;
         struct kube_exec *exec;
 };
 
 struct kube_config_sources {
-        const char *kubeconfig;   /* --kubeconfig, or NULL */
-        const char *context;      /* --context, or NULL: the current one */
-        const char *ns;           /* --namespace, or NULL */
-        bool        insecure;     /* --insecure-skip-tls-verify */
-        const char *env_kubeconfig; /* $KUBECONFIG */
-        const char *home;           /* $HOME */
+        const char *kubeconfig;                  /* --kubeconfig, or NULL */
+        const char *context;                     /* --context, or NULL: the current one */
+        const char *ns;                          /* --namespace, or NULL */
+        bool insecure;                           /* --insecure-skip-tls-verify */
+        const char *env_kubeconfig;              /* $KUBECONFIG */
+        const char *home;                        /* $HOME */
         const char *service_host, *service_port; /* $KUBERNETES_SERVICE_HOST, …_PORT */
-        const char *account_dir; /* NULL: /var/run/secrets/kubernetes.io/serviceaccount */
+        const char *account_dir;                 /* NULL: /var/run/secrets/kubernetes.io/serviceaccount */
 };
 
 /* Fills in what the environment says; the flags stay as they are. */
 void kube_config_from_env(struct kube_config_sources *sources);
-int  kube_config_load(const struct kube_config_sources *sources, struct kube_config *ret, struct err *err)
+int kube_config_load(const struct kube_config_sources *sources, struct kube_config *ret, struct err *err)
                 _must_check_;
 /* One kubeconfig given as text; DIR is what its relative paths are relative to. Also the fuzzer's door. */
-int  kube_config_parse(struct str text, const char *dir, const char *context, struct kube_config *ret,
-                       struct err *err) _must_check_;
+int kube_config_parse(struct str text, const char *dir, const char *context, struct kube_config *ret,
+                      struct err *err) _must_check_;
 void kube_config_done(struct kube_config *config); /* wipes secrets */
 
 DEFINE_CLEANUP_STRUCT(struct kube_config, kube_config_done)

@@ -143,10 +143,9 @@ int exec_info(const struct kube_config *config, char **ret, struct err *err)
 
 static bool same_name(const char *x, const char *y)
 {
-        const char *end = strchr(x, '=');
-        size_t n = end ? (size_t)(end - x) + 1 : strlen(x) + 1;
+        struct str a = str_of(x), b = str_of(y);
 
-        return strncmp(x, y, n) == 0;
+        return str_eq(str_split(&a, '='), str_split(&b, '='));
 }
 
 static bool overridden(char *const *list, size_t n, const char *entry)

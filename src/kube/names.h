@@ -10,15 +10,15 @@
 #include "kube/type.h"
 
 enum name_kind {
-        NAME_SUBDOMAIN, /* 253: ConfigMaps, custom resources */
-        NAME_LABEL,     /* 63, no dots: Jobs that become host names, containers, namespaces */
-        NAME_JOB,       /* 63, dots allowed: becomes a label value */
+        NAME_SUBDOMAIN,   /* 253: ConfigMaps, custom resources */
+        NAME_LABEL,       /* 63, no dots: Jobs that become host names, containers, namespaces */
+        NAME_JOB,         /* 63, dots allowed: becomes a label value */
         NAME_LABEL_VALUE, /* 63: letters (both cases), digits, '-', '_', '.' */
 };
 
 /* Always valid for KIND (prefix and suffix must be). SALT (may be NULL) goes into the hash too, e.g. a uid. */
-const char *name_fit(struct arena *a, enum name_kind kind, const char *prefix, const char *stem, const char *suffix,
-                     const char *salt);
+const char *name_fit(struct arena *a, enum name_kind kind, const char *prefix, const char *stem,
+                     const char *suffix, const char *salt);
 bool name_valid(enum name_kind kind, struct str name);
 /* 10 base32 characters (a-z, 2-7) of SHA-256 over DATA. */
 const char *name_hash(struct arena *a, struct str data);
