@@ -273,9 +273,10 @@ def silence():
 
 
 def cuts():
-    """cut breaks an answer off: at a byte, between two lines, in the middle of a line"""
+    """cut breaks an answer off: at a byte, between two lines, in the middle of a line, by time"""
     with faults(f"match GET {maps('NS', 'a')} -> cut bytes=20\nmatch LIST * -> cut bytes=100000000\n"
                 "match WATCH * nth=1 -> cut lines=2\nmatch WATCH * nth=2 -> cut lines=1 bytes=30\n"
+                "match WATCH * nth=3 -> cut ms=500\n"
                 "match POST * -> cut bytes=5\n") as (ns, proxy):
         broken(lambda: make(proxy.api(), ns, "a"))
         assert exists(ns, "a")
@@ -301,6 +302,10 @@ def cuts():
         first, rest = data.split(b"\n", 1)
         assert json.loads(first)["object"]["metadata"]["name"] == "m1"
         assert len(rest) == 30 and rest.startswith(b'{"type":"ADDED"'), rest
+        began = time.monotonic()
+        with Raw(proxy, watch_path(ns, version=version)) as raw:
+            assert event_names(raw.lines()) == ["m1", "m2", "m3"]
+        assert 0.5 < time.monotonic() - began < 5
 
 
 def expired():

@@ -57,7 +57,8 @@ static void test_a_script_counts_and_decides(void **state)
                             "match WATCH * -> cut lines=3 bytes=20\n"
                             "match WRITE */status every=3 -> lose\n"
                             "match POST * always -> answer 429 retry-after=2 body=html\n"
-                            "match * /version -> stall ms=50\n"),
+                            "match * /version nth=1 -> stall ms=50\n"
+                            "match * /version -> cut ms=70\n"),
                         &err);
         struct request page = request("GET", MAPS, "limit=5&continue=abc"),
                        first = request("GET", MAPS, "limit=5");
@@ -84,6 +85,7 @@ static void test_a_script_counts_and_decides(void **state)
         assert_int_equal(f.retry_after, 2);
         assert_int_equal(f.body, BODY_HTML);
         assert_int_equal(script_decide(s, &version).wait, 50 * USEC_PER_MS);
+        assert_int_equal(script_decide(s, &version).life, 70 * USEC_PER_MS);
 }
 
 static void test_a_bad_script_says_where(void **state)
@@ -123,6 +125,7 @@ static void test_a_seed_always_says_the_same_and_uses_all_faults(void **state)
                 a = seed_decide(42, 20, &r);
                 b = seed_decide(42, 20, &r);
                 assert_memory_equal(&a, &b, sizeof(a));
+                assert_true(r.class == CLASS_WATCH ? a.life >= 200 * USEC_PER_MS : a.life == 0);
                 seen[a.kind]++;
                 faults += a.kind != FAULT_NONE;
                 if (a.kind == FAULT_ANSWER && a.code == 409)

@@ -10,6 +10,7 @@ enum args {
         ARG_LINES = 4,
         ARG_ANSWER = 8, /* CODE, retry-after, reason, body */
         ARG_SEED = 16,
+        ARG_LIFE = 32, /* ms */
 };
 
 static const struct kind {
@@ -24,7 +25,7 @@ static const struct kind {
                 [FAULT_DELAY_ANSWER] = {"delay-answer", ARG_MS, 100, 0, 1, 300, {5, 10, 10, 15, 10}},
                 [FAULT_DROP] = {"drop", 0, 0, 0, 0, 0, {10, 10, 10, 10, 10}},
                 [FAULT_LOSE] = {"lose", 0, 0, 0, 0, 0, {5, 5, 5, 20, 5}},
-                [FAULT_CUT] = {"cut", ARG_BYTES | ARG_LINES, 0, 0, 0, 0, {30, 15, 10, 10, 5}},
+                [FAULT_CUT] = {"cut", ARG_BYTES | ARG_LINES | ARG_LIFE, 0, 0, 0, 0, {30, 15, 10, 10, 5}},
                 [FAULT_ANSWER] = {"answer", ARG_ANSWER, 0, 0, 0, 0, {15, 15, 20, 25, 10}},
                 [FAULT_EXPIRED] = {"expired", ARG_LINES, 0, 0, 0, 0, {15, 0, 0, 0, 0}},
                 [FAULT_STALL] = {"stall", ARG_MS | ARG_LINES, 1000, 0, 100, 1500, {10, 0, 0, 0, 0}},
@@ -288,6 +289,10 @@ static bool parse_arg(struct str word, struct fault *f)
                 f->wait = number * USEC_PER_MS;
                 return true;
         }
+        if ((args & ARG_LIFE) && has_number && str_eq(name, STR("ms")) && number && number < 86400000) {
+                f->life = number * USEC_PER_MS;
+                return true;
+        }
         if ((args & ARG_BYTES) && has_number && str_eq(name, STR("bytes"))) {
                 f->bytes = number;
                 return true;
@@ -320,6 +325,8 @@ static int parse_fault(struct str line, struct fault *ret, struct err *err)
                                        STR_ARG(word));
         if (kind == FAULT_ANSWER && !ret->code)
                 return err_set(err, E_INVALID, "fault answer needs a code");
+        if (ret->life && !ret->bytes && !ret->lines)
+                ret->lines = UINT64_MAX; /* by time alone */
         return 0;
 }
 
@@ -419,10 +426,9 @@ struct fault seed_decide(uint64_t seed, unsigned intensity, const struct request
                 method++;
         rng_seed(&rng, seed);
         rng_seed(&rng, rng_next(&rng) ^ (r->number * 64 + method * 8 + (uint64_t)r->class));
-        if (rng_below(&rng, 100) >= intensity)
-                return (struct fault){.kind = FAULT_NONE};
-
-        f = fault_default(draw_kind(&rng, r->class));
+        f = fault_default(rng_below(&rng, 100) < intensity ? draw_kind(&rng, r->class) : FAULT_NONE);
+        if (r->class == CLASS_WATCH)
+                f.life = (200 + rng_below(&rng, 2800)) * USEC_PER_MS;
         f.seed = rng_next(&rng);
         if (kinds[f.kind].ms_max)
                 f.wait = (kinds[f.kind].ms_min + rng_below(&rng, kinds[f.kind].ms_max)) * USEC_PER_MS;

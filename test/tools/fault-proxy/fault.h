@@ -8,14 +8,15 @@
  * METHOD: GET POST PUT PATCH DELETE, or LIST, WATCH (also GETs), WRITE (all but GET), or *. GLOB is matched with path
  * and query; * stands for anything, ? for itself. Each rule counts the requests that it matches; the first one in the
  * file whose count fits (default: always) decides. With a seed the fault is a function of (seed, request number,
- * method, class of path) alone, so a run is repeated by its seed as far as its requests come in the same order.
+ * method, class of path) alone, so a run is repeated by its seed as far as its requests come in the same order. A seed
+ * also cuts every watch after 0.2 to 3 s, whatever else happens to it, so that there is always a next one.
  *
  *     FAULT         ARGS (default)                     What happens
  *     delay         ms=N (100)                         waits, then forwards
  *     delay-answer  ms=N (100)                         forwards, waits, then answers
  *     drop                                             closes the connection, nothing is forwarded
  *     lose                                             forwards, closes the connection instead of answering
- *     cut           bytes=N lines=N (0)                closes after LINES lines and BYTES bytes of the body
+ *     cut           bytes=N lines=N (0) [ms=N]         closes after LINES lines and BYTES bytes of the body, or after MS
  *     answer        CODE [retry-after=S] [reason=R] [body=status|html|empty]   answers, nothing is forwarded
  *     expired       lines=N (0)                        watch: after LINES lines an ERROR 410 line, then the end
  *     stall         ms=N (1000) lines=N (0)            stream: after LINES lines nothing is forwarded for a time
@@ -64,6 +65,7 @@ struct fault {
         enum fault_body body;
         char reason[REASON_MAX]; /* of a Status; "": the code's usual one */
         usec_t wait;
+        usec_t life; /* the answer is cut after this time; 0: not by time */
         uint64_t bytes, lines, seed;
 };
 

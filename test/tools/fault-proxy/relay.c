@@ -19,8 +19,10 @@ struct relay {
         struct arena arena; /* all strings below */
         const char *method, *target, *agent;
         struct timer timer;
+        struct timer life; /* a stream's */
 
-        bool stream; /* the answer is passed on as it comes */
+        bool closing; /* only the end is still to come */
+        bool stream;  /* the answer is passed on as it comes */
         bool forwarded;
         bool started;       /* the client has the headers of the answer */
         bool ended, failed; /* the server has said all; or broke off */
@@ -35,6 +37,7 @@ static void relay_free(struct relay *r)
         if (r->call)
                 http_call_cancel(r->call);
         timer_cancel(&r->timer);
+        timer_cancel(&r->life);
         list_remove(&r->node);
         lines_free(r->lines);
         arena_done(&r->arena);
@@ -88,6 +91,8 @@ static void end_cut(struct relay *r)
 {
         if (r->call)
                 http_call_cancel(TAKE_PTR(r->call));
+        timer_cancel(&r->life);
+        r->closing = true;
         timer_init(&r->timer, r->proxy->loop, on_abort_timer);
         timer_after(&r->timer, CUT_AFTER);
 }
@@ -182,7 +187,8 @@ static void on_line_wake(void *arg)
 {
         struct relay *r = arg;
 
-        stream_apply(r, lines_run(r->lines));
+        if (!r->closing)
+                stream_apply(r, lines_run(r->lines));
 }
 
 static const struct lines_ops line_ops = {
@@ -218,9 +224,22 @@ static void stream_apply(struct relay *r, enum lines_state state)
         }
 }
 
+static void on_life_end(struct timer *t)
+{
+        struct relay *r = CONTAINER_OF(t, struct relay, life);
+
+        if (!r->proxy->enabled)
+                return;
+        r->fault.kind = FAULT_CUT;
+        took_effect(r);
+        end_cut(r);
+}
+
 static void stream_open(struct relay *r)
 {
         r->started = true;
+        if (r->fault.life)
+                timer_after(&r->life, r->fault.life);
         http_stream_start(r->ex, r->status, &r->headers, on_gone, r);
         if (r->fault.kind == FAULT_VARY)
                 took_effect(r);
@@ -512,6 +531,7 @@ static struct relay *relay_new(struct proxy *p, struct http_exchange *ex)
         list_init(&r->node);
         list_append(&p->relays, &r->node);
         timer_init(&r->timer, p->loop, on_forward_timer);
+        timer_init(&r->life, p->loop, on_life_end);
         r->method = arena_strndup(&r->arena, method.p, method.n);
         r->target = arena_printf(&r->arena, "%.*s%s%.*s", STR_ARG(path), query.n ? "?" : "", STR_ARG(query));
         r->agent = arena_strndup(&r->arena, agent.p ? agent.p : "", agent.n);
