@@ -6,8 +6,9 @@
  * TCP_NODELAY, keepalive and TCP_USER_TIMEOUT, so a peer that vanished is noticed within `dead_after`. Redirects are
  * not followed: they come back as they are.
  *
- * Errors tell what may have happened: E_CONNECT and E_TLS: nothing was sent. E_LOST, E_TIMEOUT, E_PROTOCOL: the
- * request may have taken effect. A kept-alive connection that the server closed before any byte of an answer is
+ * Errors tell what may have happened: E_INVALID (the request itself is malformed), E_CONNECT and E_TLS: nothing was
+ * sent, or nothing that was read. E_LOST, E_TIMEOUT, E_PROTOCOL, E_TOO_LARGE: the request may have taken effect
+ * (E_TIMEOUT: unless !http_call_was_sent()). A kept-alive connection that the server closed before any byte of an answer is
  * E_LOST too, with http_call_was_reused(); only the caller knows whether a repetition is safe.
  */
 #pragma once
@@ -33,7 +34,7 @@ struct http_client_config {
 
 struct http_client *http_client_new(struct loop *loop, const struct http_client_config *config, struct err *err)
                 _must_check_;
-/* Open calls end without a callback. */
+/* Open calls end without a callback. Safe inside callbacks. */
 void http_client_free(struct http_client *c);
 /* From now on use TLS (certificates were rotated); connections in use go on, idle ones are closed. */
 void http_client_set_tls(struct http_client *c, struct tls *tls);
@@ -41,7 +42,8 @@ void http_client_set_tls(struct http_client *c, struct tls *tls);
 struct http_request {
         const char               *method;
         const char               *target; /* path and query, encoded */
-        struct http_headers       headers; /* beside Host, User-Agent, Content-Length, Connection */
+        /* beside Host, User-Agent, Content-Length, Connection, Transfer-Encoding, Expect, Upgrade: not a caller's */
+        struct http_headers       headers;
         struct str                body;    /* p == NULL: none */
         bool                      stream;  /* own connection; no limit on the body; on_data gets it as it comes */
         usec_t                    timeout; /* until the end (streams: until the headers of the answer); 0: 60 s */
@@ -62,16 +64,19 @@ struct http_handlers {
         void (*on_head)(void *arg, const struct http_answer *answer);
         /* Streams: part of the body. A consumer that cannot take more calls http_call_pause(). */
         void (*on_data)(void *arg, struct str chunk);
-        /* Once, at the end. ERR NULL: complete. ANSWER NULL: no answer came. The call is gone afterwards. */
+        /*
+         * Once, at the end. ERR NULL: complete. ANSWER NULL: no answer came; with ERR: what came before it broke.
+         * The call is gone afterwards.
+         */
         void (*on_end)(void *arg, const struct http_answer *answer, const struct err *err);
 };
 
 /* Copies what it needs of REQUEST. Never fails at once: all errors come through on_end. */
 struct http_call *http_start(struct http_client *c, const struct http_request *request,
                              const struct http_handlers *handlers, void *arg);
-/* Ends the call without a callback (its connection is closed). Safe inside its own callbacks. */
+/* Ends the call without a callback (its connection is closed). Safe inside its own callbacks; in on_end it does nothing. */
 void http_call_cancel(struct http_call *call);
-void http_call_pause(struct http_call *call, bool pause);
+void http_call_pause(struct http_call *call, bool pause); /* streams; a pause does not count as silence */
 bool http_call_was_reused(const struct http_call *call); /* valid in on_end too */
 bool http_call_was_sent(const struct http_call *call);   /* any byte of the request left */
 

@@ -3,7 +3,11 @@
  *
  * A request is handed over when it is complete (its body is bounded). It is answered now or later, whole or as a
  * chunked stream; a stream that its reader does not drain is cut when `backlog` bytes wait. Slow, idle and too many
- * clients are bounded: header_timeout, idle_timeout, max_connections (the next one is answered 503 and closed).
+ * clients are bounded: header_timeout, idle_timeout, max_connections (the next one is answered 503 and closed; with TLS
+ * just closed). A peer that ends its side of the connection while a handler still owes it an answer has gone.
+ *
+ * Answers without a handler: 400 (malformed, or two ways to tell the length), 408, 413, 431, 503. Names and values of
+ * headers that could forge other headers are left out of an answer. All of it may be called inside callbacks.
  */
 #pragma once
 

@@ -2,7 +2,8 @@
  * tls.h - contexts and verification; TLS 1.2 and later, verification always on.
  *
  * Certificates and keys come from memory, never through a temporary file. A client verifies the chain and the name
- * (or the address) it was told; the errors say which of the two failed, and for what name. `insecure` exists for
+ * (or the address) it was told; the errors say which of the two failed, and for what name. A server with a CA asks for
+ * client certificates but does not demand them; one that does not verify ends the handshake. `insecure` exists for
  * --insecure-skip-tls-verify; whoever sets it has warned the person already.
  */
 #pragma once
