@@ -187,7 +187,7 @@ static inline void assert_ok(struct rig *r, int status, const char *body)
 /* ERROR has %s for the peer's address, or none. */
 static inline void assert_error(struct rig *r, enum err_code code, const char *before, const char *after)
 {
-        char text[256];
+        char text[ERR_TEXT_MAX];
 
         snprintf(text, sizeof(text), "%s127.0.0.1:%u%s", before, r->net.port, after);
         assert_string_equal(r->err.text, text);
