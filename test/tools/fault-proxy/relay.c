@@ -21,9 +21,8 @@ struct relay {
         struct timer timer;
         struct timer life; /* a stream's */
 
-        bool closing; /* only the end is still to come */
-        bool stream;  /* the answer is passed on as it comes */
-        bool forwarded;
+        bool closing;       /* only the end is still to come */
+        bool stream;        /* the answer is passed on as it comes */
         bool started;       /* the client has the headers of the answer */
         bool ended, failed; /* the server has said all; or broke off */
         int status;
@@ -413,7 +412,6 @@ static void forward(struct relay *r)
         if (request.body.n == 0)
                 request.body = STR_NULL;
         r->stream = request.stream = follows(r);
-        r->forwarded = true;
         p->forwarded++;
         r->call = http_start(client, &request, &handlers, r);
 }
