@@ -18,6 +18,7 @@ struct rig {
         struct http_client *client;
         struct http_call *call;
         int listen_fd, ends;
+        char url[64];
         uint8_t flags;
 };
 
@@ -46,9 +47,7 @@ static void on_end(void *arg, const struct http_answer *answer, const struct err
 static void set_up(struct rig *r)
 {
         struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        struct http_client_config config = {.limits = {.head = 2000, .headers = 20, .body = 100000}};
         socklen_t n = sizeof(sa);
-        char url[64];
 
         r->clock = (struct clock){.manual = true, .boot = 1, .wall = 1};
         r->loop = loop_new(&r->clock, NULL, NULL);
@@ -56,11 +55,7 @@ static void set_up(struct rig *r)
         if (!r->loop || bind(r->listen_fd, (struct sockaddr *)&sa, n) < 0 || listen(r->listen_fd, 16) < 0 ||
             getsockname(r->listen_fd, (struct sockaddr *)&sa, &n) < 0)
                 abort();
-        snprintf(url, sizeof(url), "http://127.0.0.1:%u", ntohs(sa.sin_port));
-        config.url = url;
-        r->client = http_client_new(r->loop, &config, NULL);
-        if (!r->client)
-                abort();
+        snprintf(r->url, sizeof(r->url), "http://127.0.0.1:%u", ntohs(sa.sin_port));
 }
 
 static void turn(struct rig *r)
@@ -108,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         static const struct http_handlers handlers = {.on_data = on_data, .on_end = on_end};
-        struct rig r = {0};
+        static struct rig r; /* loop and listener serve all runs, the client one */
         struct linger now = {.l_onoff = 1};
         struct str answer;
         bool canceled;
@@ -118,8 +113,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 return 0;
         answer = str_n((const char *)data + 2, size - 2);
         parse_both_ways(&record_answers, answer, data[1]);
+        if (!r.loop)
+                set_up(&r);
         r.flags = data[0];
-        set_up(&r);
+        r.ends = 0;
+        r.client = http_client_new(
+                        r.loop,
+                        &(struct http_client_config){.url = r.url,
+                                                     .limits = {.head = 2000, .headers = 20, .body = 100000}},
+                        NULL);
+        if (!r.client)
+                abort();
         r.call = http_start(r.client,
                             &(struct http_request){.method = r.flags & HEAD ? "HEAD" : "GET",
                                                    .target = "/",
@@ -144,8 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!canceled && r.ends != 1)
                 abort();
         http_client_free(r.client);
-        loop_free(r.loop);
+        loop_turn(r.loop, false);
         fd_close(fd);
-        fd_close(r.listen_fd);
         return 0;
 }

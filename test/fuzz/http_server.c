@@ -120,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-        struct rig r = {0};
+        static struct rig r; /* loop and server serve all runs, unless one drains the server */
         struct str text;
         struct rng rng;
         int fd;
@@ -131,7 +131,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         parse_both_ways(&record_requests, text, data[1]);
         r.flags = data[0];
         rng_seed(&rng, data[1]);
-        set_up(&r);
+        if (!r.loop)
+                set_up(&r);
         fd = connect_one();
         while (text.n) {
                 size_t n = MIN(1 + rng_below(&rng, data[1] & 1 ? 64 : 4096), text.n);
@@ -146,7 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 http_server_drain(r.server);
         if (r.flags & HANG_UP)
                 fd_close(TAKE_FD(fd));
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < 40 && (i < 3 || fd >= 0); i++) {
                 turn(&r);
                 if (fd >= 0 && !hear(fd))
                         fd_close(TAKE_FD(fd));
@@ -155,7 +156,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (fd >= 0)
                 abort(); /* an idle connection is closed, sooner or later */
         pay(&r);
-        http_server_free(r.server);
-        loop_free(r.loop);
+        turn(&r);
+        if (r.flags & DRAIN) {
+                http_server_free(r.server);
+                loop_free(TAKE_PTR(r.loop));
+        }
         return 0;
 }
