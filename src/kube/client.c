@@ -435,6 +435,21 @@ static void copy_request(struct kube_call *c, const struct kube_request *r)
         c->req.resource_version = c->req.resource_version_match = NULL;
 }
 
+/* A name that is missing would make the path that of the whole collection: a delete of one would be a delete of all. */
+static bool names_its_object(const struct kube_request *r)
+{
+        bool collection = r->verb == KUBE_LIST || r->verb == KUBE_WATCH || r->verb == KUBE_CREATE ||
+                          r->verb == KUBE_DELETE_COLLECTION;
+
+        if (r->path)
+                return true;
+        if (r->type->namespaced &&
+            (!collection || r->verb == KUBE_CREATE || r->verb == KUBE_DELETE_COLLECTION) &&
+            !(r->ns && r->ns[0]))
+                return false;
+        return collection || (r->name && r->name[0]);
+}
+
 static struct kube_call *call_new(struct kube *k, const struct kube_request *r,
                                   void (*data)(void *arg, struct str chunk), kube_done done, void *arg)
 {
@@ -451,7 +466,10 @@ static struct kube_call *call_new(struct kube *k, const struct kube_request *r,
         c->arg = arg;
         copy_request(c, r);
         c->deadline = usec_add(loop_now(k->loop), r->timeout ? r->timeout : TIMEOUT_DEFAULT);
-        if (!c->target) {
+        if (!names_its_object(r)) {
+                err_set(&c->pending, E_INTERNAL, "the request lacks a namespace or a name");
+                fail_later(c);
+        } else if (!c->target) {
                 err_set(&c->pending, E_TOO_LARGE, "the request's path is too long");
                 fail_later(c);
         } else {

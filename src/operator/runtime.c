@@ -299,6 +299,7 @@ static void start_runtime(struct operator* o, struct runtime *rt, const struct c
 
         *rt = (struct runtime){.op = o, .c = c};
         ec.controller = reporter;
+        rt->manager = xasprintf("sonde-%s", c->name);
         rt->queue = queue_new(o->cfg.loop, &qc);
         rt->events = events_new(&ec);
         init_metrics(rt, o->cfg.metrics);
@@ -344,6 +345,7 @@ static void stop_runtime(struct runtime *rt)
         for (size_t i = 0; i < rt->n_sources; i++)
                 cache_free(rt->sources[i].cache);
         events_free(rt->events);
+        free(rt->manager);
         queue_free(rt->queue);
 }
 

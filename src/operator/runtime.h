@@ -4,6 +4,8 @@
  *   runtime.c    caches, mapping of changes to requests, the pump
  *   reconcile.c  one request: gather, decide, look up
  *   carry.c      one decision: the writes, one after the other
+ *   child.c      one object that must exist: create, apply, or nothing
+ *   ownership.c  which of an object's fields are ours
  *   expect.c     what the cache has yet to see
  */
 #pragma once
@@ -26,6 +28,7 @@ struct runtime {
         const struct controller *c;
         struct queue *queue;
         struct events *events;
+        char *manager;                              /* of fields: sonde-NAME */
         struct source sources[1 + CHILD_KINDS_MAX]; /* [0]: the requests */
         size_t n_sources;
         struct map items; /* key -> struct item, for requests with something to remember */
@@ -83,8 +86,8 @@ struct task {
         size_t step; /* of carry.c */
         size_t lookup;
         struct must_exist *creating;
-        struct source *target;
-        const char *target_name, *target_hash;
+        struct source *target; /* NULL: a kind that is not watched */
+        const char *target_name, *target_uid, *target_hash;
         struct kube_call *call;
         const char *stalled_reason, *stalled_message;
 };
@@ -103,6 +106,17 @@ void task_free(struct task *t);
 
 /* carry.c */
 void carry_out(struct task *t);
+void carry_next(struct task *t);
+void carry_failed(struct task *t, const struct err *err);
+/* Fills in namespace, manager and the leader's check. */
+void carry_send(struct task *t, struct kube_request *r, kube_done done);
+struct json *carry_parse(struct task *t, const struct kube_answer *answer);
+
+/* child.c: true when a request is under way, which leads to carry_next() */
+bool child_ensure(struct task *t, struct must_exist *e);
+
+/* ownership.c: the JSON Patch that makes what we created ours to apply; NULL: nothing to do */
+struct json *ownership_patch(struct arena *a, const struct json *object, const char *manager);
 
 /* expect.c */
 void expect_version(struct item *item, struct source *source, const char *version);

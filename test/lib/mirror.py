@@ -27,7 +27,8 @@ class Mirror(Process):
     """
 
     def __init__(self, kubeconfig, ns, *options, kind="configmaps"):
-        self._path = ("/apis/example.sonde.dev/v1" if kind == "samples" else "/api/v1") + \
+        groups = {"samples": "/apis/example.sonde.dev/v1", "jobs": "/apis/batch/v1"}
+        self._path = groups.get(kind, "/api/v1") + \
             (f"/namespaces/{ns}" if ns else "") + f"/{kind}"
         where = ["--namespace", ns] if ns else []
         super().__init__(program("test/mirror"), "--kubeconfig", kubeconfig, "--type", kind, *where, *options,

@@ -1,0 +1,246 @@
+#include "operator/runtime.h"
+
+/*
+ * One object that must exist:
+ *
+ *   not seen     POST ── created ──────────────────────────────────────────────> next
+ *                  └── AlreadyExists ── GET ── not ours: NameConflict ─────────> next
+ *                                        ├── ours, out of our watch's sight ──> apply
+ *                                        └── ours (an answer was lost) ───────> next
+ *   seen         as planned ───────────────────────────────────────────────────> next
+ *                somebody changed it ─────────────────────────────────────────> apply
+ *                the plan changed ── GET ── (fields to take over) PATCH ──────> apply
+ *   apply        PATCH with uid and resourceVersion ───────────────────────────> next
+ */
+
+/* True when ACTUAL has all that WANTED says. What the server or others added does not count. */
+static bool contains(const struct json *actual, const struct json *wanted)
+{
+        if (!actual || actual->type != wanted->type)
+                return false;
+        if (wanted->type == JSON_OBJECT) {
+                json_foreach (m, wanted)
+                        if (!contains(json_get(actual, str_n(m->key, m->key_len)), m))
+                                return false;
+                return true;
+        }
+        if (wanted->type == JSON_ARRAY) {
+                const struct json *x = json_first(actual);
+
+                if (json_len(actual) != json_len(wanted))
+                        return false;
+                json_foreach (m, wanted) {
+                        if (!contains(x, m))
+                                return false;
+                        x = json_next(actual, x);
+                }
+                return true;
+        }
+        return json_equal(actual, wanted);
+}
+
+static struct json *member_object(struct arena *a, struct json *o, const char *key)
+{
+        struct json *m = json_at(o, key);
+
+        return m ? m : json_set(a, o, key, json_object(a));
+}
+
+/* Adds what every child has: type, place, owner, labels, and a hash of the plan itself. */
+static void dress(struct task *t, struct must_exist *e)
+{
+        struct arena *a = &t->arena;
+        struct json *o = e->json, *meta, *owners = json_array(a), *labels;
+
+        t->target_hash = name_hash(a, str_of(json_print(a, o)));
+        json_set(a, o, "apiVersion", json_string(a, kube_api_version(e->type, a)));
+        json_set(a, o, "kind", json_string(a, e->type->kind));
+        json_append(owners, owner_reference(a, t->rt->c->type, t->view.request));
+        meta = member_object(a, o, "metadata");
+        json_set(a, meta, "namespace", json_string(a, t->ns));
+        json_set(a, meta, "ownerReferences", owners);
+        labels = member_object(a, meta, "labels");
+        json_set(a, labels, OPERATOR_LABEL_MANAGED_BY, json_string(a, "sonde"));
+        json_set(a, labels, OPERATOR_LABEL_CONTROLLER, json_string(a, t->rt->c->name));
+        json_set(a, member_object(a, meta, "annotations"), OPERATOR_ANNOTATION_PLAN,
+                 json_string(a, t->target_hash));
+}
+
+static void expect(struct task *t, const struct json *object)
+{
+        if (t->target)
+                expect_version(t->item, t->target, meta_str(object, "resourceVersion"));
+}
+
+/* ---- apply */
+
+static void on_applied(void *arg, const struct kube_answer *answer, const struct err *err)
+{
+        struct task *t = arg;
+        struct json *got;
+
+        t->call = NULL;
+        if (err) {
+                carry_failed(t, err);
+                return;
+        }
+        got = carry_parse(t, answer);
+        expect(t, got);
+        if (meta_str(got, "uid") && !contains(got, t->creating->json))
+                settled_remember(t->item, meta_str(got, "uid"), meta_str(got, "resourceVersion"),
+                                 t->target_hash);
+        carry_next(t);
+}
+
+/* Only if it is still the object FOUND, at FOUND's version: apply alone would adopt a stranger's. */
+static void apply(struct task *t, const struct json *found)
+{
+        struct arena *a = &t->arena;
+        struct json *o = t->creating->json, *meta = json_at(o, "metadata");
+        struct kube_request r = {
+                        .verb = KUBE_APPLY, .type = t->creating->type, .name = t->target_name, .force = true};
+
+        json_set(a, meta, "uid", json_string(a, meta_str(found, "uid")));
+        json_set(a, meta, "resourceVersion", json_string(a, meta_str(found, "resourceVersion")));
+        r.body = str_of(json_print(a, o));
+        json_remove(meta, "uid");
+        json_remove(meta, "resourceVersion");
+        carry_send(t, &r, on_applied);
+}
+
+static void on_taken_over(void *arg, const struct kube_answer *answer, const struct err *err)
+{
+        struct task *t = arg;
+
+        t->call = NULL;
+        if (err)
+                carry_failed(t, err);
+        else
+                apply(t, carry_parse(t, answer));
+}
+
+static void on_looked_at_fields(void *arg, const struct kube_answer *answer, const struct err *err)
+{
+        struct task *t = arg;
+        struct kube_request r = {.verb = KUBE_PATCH_JSON, .type = t->creating->type, .name = t->target_name};
+        struct json *found, *patch;
+        struct err stale = ERR_INIT;
+
+        t->call = NULL;
+        if (err) {
+                carry_failed(t, err);
+                return;
+        }
+        found = carry_parse(t, answer);
+        if (!streq(meta_str(found, "uid"), t->target_uid)) {
+                err_set(&stale, E_CONFLICT, "%s was replaced meanwhile", t->target_name);
+                carry_failed(t, &stale);
+                return;
+        }
+        patch = ownership_patch(&t->arena, found, t->rt->manager);
+        if (!patch) {
+                apply(t, found);
+                return;
+        }
+        r.body = str_of(json_print(&t->arena, patch));
+        carry_send(t, &r, on_taken_over);
+}
+
+static bool change(struct task *t, const struct object *seen)
+{
+        const char *version = meta_str(seen->json, "resourceVersion");
+        const char *plan = json_str(json_at(json_at(seen->json, "metadata"), "annotations"),
+                                    OPERATOR_ANNOTATION_PLAN);
+        struct kube_request look = {.verb = KUBE_GET, .type = seen->type, .name = seen->name};
+        bool same_plan = streq(plan, t->target_hash);
+
+        if (same_plan && contains(seen->json, t->creating->json))
+                return false;
+        if (settled_known(t->item, seen->uid, version, t->target_hash))
+                return false;
+        t->target_uid = seen->uid;
+        if (same_plan)
+                apply(t, seen->json);
+        else
+                carry_send(t, &look, on_looked_at_fields);
+        return true;
+}
+
+/* ---- create */
+
+static void name_conflict(struct task *t)
+{
+        t->stalled_reason = "NameConflict";
+        t->stalled_message = arena_printf(
+                        &t->arena, "%s %s exists and does not belong to this request; rename one of the two",
+                        t->creating->type->kind, t->target_name);
+        carry_next(t);
+}
+
+static bool in_sight(const struct task *t, const struct json *found)
+{
+        const char *label = json_str(json_at(json_at(found, "metadata"), "labels"),
+                                     OPERATOR_LABEL_CONTROLLER);
+
+        return !t->target || streq(label, t->rt->c->name);
+}
+
+static void on_looked_at_existing(void *arg, const struct kube_answer *answer, const struct err *err)
+{
+        struct task *t = arg;
+        struct json *found;
+        const char *owner;
+
+        t->call = NULL;
+        if (err) {
+                carry_failed(t, err);
+                return;
+        }
+        found = carry_parse(t, answer);
+        owner = meta_controller_uid(found);
+        if (!owner || !streq(owner, meta_str(t->view.request, "uid"))) {
+                name_conflict(t);
+        } else if (!in_sight(t, found)) {
+                apply(t, found);
+        } else {
+                expect(t, found);
+                carry_next(t);
+        }
+}
+
+static void on_created(void *arg, const struct kube_answer *answer, const struct err *err)
+{
+        struct task *t = arg;
+        struct kube_request look = {.verb = KUBE_GET, .type = t->creating->type, .name = t->target_name};
+
+        t->call = NULL;
+        if (err && err->code == E_EXISTS) {
+                carry_send(t, &look, on_looked_at_existing);
+                return;
+        }
+        if (err) {
+                carry_failed(t, err);
+                return;
+        }
+        expect(t, carry_parse(t, answer));
+        carry_next(t);
+}
+
+bool child_ensure(struct task *t, struct must_exist *e)
+{
+        const char *name = meta_str(e->json, "name");
+        const struct object *seen = view_child(&t->view, e->type, name);
+        struct kube_request r = {.verb = KUBE_CREATE, .type = e->type};
+
+        if (seen && e->how == EXIST_ONCE)
+                return false;
+        t->target = runtime_source(t->rt, e->type);
+        t->target_name = name;
+        t->creating = e;
+        dress(t, e);
+        if (seen)
+                return change(t, seen);
+        r.body = str_of(json_print(&t->arena, e->json));
+        carry_send(t, &r, on_created);
+        return true;
+}
