@@ -229,10 +229,29 @@ static const struct conn_ops proxy_ops = {.on_data = proxy_data, .on_end = proxy
 
 /* ---- the call */
 
+/* The last moment: true if CALL must not be sent any more, and is over. Its connection is as good as before. */
+static bool held_back(struct client_conn *cc, struct http_call *call)
+{
+        struct err err = ERR_INIT;
+
+        if (!call->may_send || call->may_send(call->may_send_arg))
+                return false;
+        err_set(&err, E_CANCELED, "not sent, because it may not be sent any more");
+        cc->call = NULL;
+        if (cc->stream)
+                client_conn_close(cc);
+        else
+                client_conn_put_back(cc);
+        call_end(call, NULL, &err);
+        return true;
+}
+
 void client_conn_carry(struct client_conn *cc, struct http_call *call)
 {
         struct str text = str_n(call->text, call->n);
 
+        if (held_back(cc, call))
+                return;
         cc->state = CONN_BUSY;
         cc->call = call;
         call->conn = cc;
@@ -243,10 +262,6 @@ void client_conn_carry(struct client_conn *cc, struct http_call *call)
         cc->parser.no_body = call->head_method;
         if (call->paused)
                 conn_pause(&cc->conn, true);
-        if (call->may_send && !call->may_send(call->may_send_arg)) {
-                fail_with(cc, E_CANCELED, "not sent, because it may not be sent any more");
-                return;
-        }
         call->sent = conn_send(&cc->conn, text) > 0;
 }
 
@@ -402,7 +417,7 @@ void client_conn_resume(struct client_conn *cc)
 static void lost(struct client_conn *cc, const struct err *conn_err)
 {
         const char *peer = cc->client->peer;
-        const char *how = conn_err && conn_err->code == E_LOST ? "broke" : "was closed";
+        const char *how = cc->conn.broken || (conn_err && conn_err->code == E_LOST) ? "broke" : "was closed";
 
         if (conn_err && conn_err->code == E_TLS && !cc->parser.head_seen && !cc->call->reused) {
                 client_conn_fail(cc, conn_err);
@@ -423,8 +438,8 @@ static void ended(struct conn *conn, const struct err *conn_err)
 
         if (!cc->call)
                 client_conn_close(cc);
-        /* Only an orderly end is the end of a body that has no other. */
-        else if (!conn_err && http_parser_eof(&cc->parser, &err) == PARSE_DONE)
+        /* Only an orderly end is the end of a body that has no other. A reset that a send has met looks like one. */
+        else if (!conn_err && !conn->broken && http_parser_eof(&cc->parser, &err) == PARSE_DONE)
                 complete(cc, false);
         else
                 lost(cc, conn_err);

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 /* A peer that sends without end must not starve the others. */
-enum { READS_A_TURN = 4 };
+enum { READS_A_TURN = 4, TLS_RECORD = 16384 };
 
 static void conn_ready(struct io *io, uint32_t events);
 
@@ -191,7 +191,7 @@ static void read_some(struct conn *c)
                 if (c->fd < 0 || c->paused || c->handshaking)
                         return;
                 /* A short read has emptied the socket: epoll says when there is more. */
-                if (c->tls ? !tls_has_pending(c->tls) : n < LOOP_SCRATCH_SIZE)
+                if (c->tls ? n < TLS_RECORD && !tls_has_pending(c->tls) : n < LOOP_SCRATCH_SIZE)
                         return;
         }
         if (c->tls)

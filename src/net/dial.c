@@ -241,14 +241,22 @@ static void begin(struct defer *defer)
         start_next(CONTAINER_OF(defer, struct dial, begin));
 }
 
-struct dial *dial_start(struct loop *loop, const char *host, uint16_t port, usec_t dead_after, dial_fn *fn,
-                        void *arg)
+static struct dial *dial_new(struct loop *loop, const char *host, uint16_t port, usec_t dead_after,
+                             dial_fn *fn, void *arg)
 {
         struct dial *d = xcalloc(1, sizeof(*d));
 
         *d = (struct dial){.loop = loop, .fn = fn, .arg = arg, .port = port, .dead_after = dead_after};
         d->host = xstrdup(host);
         timer_init(&d->next, loop, next_due);
+        return d;
+}
+
+struct dial *dial_start(struct loop *loop, const char *host, uint16_t port, usec_t dead_after, dial_fn *fn,
+                        void *arg)
+{
+        struct dial *d = dial_new(loop, host, port, dead_after, fn, arg);
+
         if (literal_address(host, port, &d->addresses[0])) {
                 d->n = 1;
                 defer_run(loop, &d->begin, begin);
@@ -259,6 +267,16 @@ struct dial *dial_start(struct loop *loop, const char *host, uint16_t port, usec
         d->lookup->dial = d;
         d->lookup->host = xstrdup(host);
         loop_offload(loop, &d->lookup->work);
+        return d;
+}
+
+struct dial *dial_start_list(struct loop *loop, const char *host, const struct addrinfo *list, uint16_t port,
+                             usec_t dead_after, dial_fn *fn, void *arg)
+{
+        struct dial *d = dial_new(loop, host, port, dead_after, fn, arg);
+
+        take_addresses(d, list);
+        defer_run(loop, &d->begin, begin);
         return d;
 }
 

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <netdb.h>
+
 #include "net/loop.h"
 
 struct dial;
@@ -15,4 +17,7 @@ typedef void dial_fn(void *arg, int fd, const struct err *err);
 
 struct dial *dial_start(struct loop *loop, const char *host, uint16_t port, usec_t dead_after, dial_fn *fn,
                         void *arg);
+/* The same with the addresses at hand; LIST is copied. */
+struct dial *dial_start_list(struct loop *loop, const char *host, const struct addrinfo *list, uint16_t port,
+                             usec_t dead_after, dial_fn *fn, void *arg);
 void dial_cancel(struct dial *d); /* no callback; NULL is allowed */

@@ -1,6 +1,8 @@
 /* The HTTP client: time, streams, what callbacks may do, proxies, settings. */
 #include "unit/http_rig.h"
 
+#include "net/dial.h"
+
 /* ---- time */
 
 static void test_silence_is_a_timeout(void **state)
@@ -312,6 +314,147 @@ static void test_requests_that_would_smuggle_are_refused(void **state)
         assert_true(net_no_connection(&r->net));
 }
 
+/* ---- the last moment before a request leaves */
+
+static bool may_not(void *arg)
+{
+        ++*(int *)arg;
+        return false;
+}
+
+static void test_a_request_that_may_not_be_sent_any_more(void **state)
+{
+        struct rig *r = *state;
+        int asked = 0;
+        struct http_request req = {.may_send = may_not, .may_send_arg = &asked};
+
+        answer_with(r, (struct http_request){0}, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", false);
+        forget_result(r);
+        start(r, req);
+        assert_int_equal(asked, 0);
+        until_end(r);
+        assert_int_equal(asked, 1);
+        assert_int_equal(r->err.code, E_CANCELED);
+        assert_false(r->sent);
+        assert_true(net_hear(r->fd, &r->got)); /* the connection stays */
+        forget_result(r);
+        start(r, (struct http_request){.target = "/next"});
+        hear_another(r);
+        assert_memory_equal(r->got.p, "GET /next ", 10);
+        /* with a connection of its own */
+        start(r, req);
+        http_call_cancel(TAKE_PTR(r->call));
+        req.stream = true;
+        start(r, req);
+        net_until(&r->net, asked == 2);
+        until_end(r);
+        assert_int_equal(r->err.code, E_CANCELED);
+}
+
+static void test_a_reset_while_a_large_request_is_sent(void **state)
+{
+        struct rig *r = *state;
+        size_t n = 16 * 1024 * 1024;
+        char *big = xcalloc(1, n);
+        struct linger now = {.l_onoff = 1};
+
+        start(r, (struct http_request){.method = "POST", .body = {big, n}});
+        free(big);
+        hear_request(r);
+        setsockopt(r->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+        fd_close(TAKE_FD(r->fd));
+        until_end(r);
+        assert_error(r, E_LOST, "connection to ", " broke before an answer came");
+        assert_true(r->sent);
+}
+
+/* ---- names with more than one address */
+
+struct dialed {
+        int ends, fd;
+        struct err err;
+};
+
+static void on_dialed(void *arg, int fd, const struct err *err)
+{
+        struct dialed *d = arg;
+
+        d->ends++;
+        d->fd = fd;
+        if (err)
+                d->err = *err;
+}
+
+/* Dials PORT at each of ADDRESSES (127.0.0.x) until one answers. */
+static struct dial *dial_these(struct rig *r, const char *const *addresses, size_t n, uint16_t port,
+                               struct dialed *ret)
+{
+        struct sockaddr_in sa[4] = {0};
+        struct addrinfo list[4] = {0};
+
+        *ret = (struct dialed){.fd = -1};
+        for (size_t i = 0; i < n; i++) {
+                sa[i].sin_family = AF_INET;
+                assert_int_equal(inet_pton(AF_INET, addresses[i], &sa[i].sin_addr), 1);
+                list[i] = (struct addrinfo){.ai_family = AF_INET,
+                                            .ai_addr = (struct sockaddr *)&sa[i],
+                                            .ai_addrlen = sizeof(sa[i]),
+                                            .ai_next = i + 1 < n ? &list[i + 1] : NULL};
+        }
+        return dial_start_list(r->net.loop, "name", list, port, 30 * USEC_PER_SEC, on_dialed, ret);
+}
+
+static void test_the_next_address_is_tried_when_one_refuses(void **state)
+{
+        struct rig *r = *state;
+        struct dialed d;
+        char text[128];
+
+        dial_these(r, (const char *[]){"127.0.0.2", "127.0.0.3", "127.0.0.1"}, 3, r->net.port, &d);
+        net_until(&r->net, d.ends == 1);
+        assert_true(d.fd >= 0);
+        fd_close(d.fd);
+        dial_these(r, (const char *[]){"127.0.0.2", "127.0.0.3"}, 2, r->net.port, &d);
+        net_until(&r->net, d.ends == 1);
+        snprintf(text, sizeof(text), "cannot connect to name port %u: Connection refused", r->net.port);
+        assert_string_equal(d.err.text, text);
+        assert_int_equal(d.err.code, E_CONNECT);
+}
+
+static void test_the_next_address_is_tried_when_one_is_silent(void **state)
+{
+        struct rig *r = *state;
+        struct sockaddr_in sa = {.sin_family = AF_INET, .sin_port = htons(r->net.port)};
+        int deaf = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), waiting[4];
+        struct dialed d;
+        struct dial *dial;
+
+        /* a listener whose queue is full lets new connections wait for ever */
+        inet_pton(AF_INET, "127.0.0.2", &sa.sin_addr);
+        assert_int_equal(bind(deaf, (struct sockaddr *)&sa, sizeof(sa)), 0);
+        assert_int_equal(listen(deaf, 0), 0);
+        for (size_t i = 0; i < ARRAY_LEN(waiting); i++) {
+                waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+                connect(waiting[i], (struct sockaddr *)&sa, sizeof(sa));
+        }
+        dial = dial_these(r, (const char *[]){"127.0.0.2", "127.0.0.1"}, 2, r->net.port, &d);
+        for (int i = 0; i < 20; i++)
+                net_turn(&r->net);
+        assert_int_equal(d.ends, 0);
+        net_pass(&r->net, 250 * USEC_PER_MS);
+        net_until(&r->net, d.ends == 1);
+        assert_true(d.fd >= 0);
+        fd_close(d.fd);
+        dial = dial_these(r, (const char *[]){"127.0.0.2", "127.0.0.1"}, 2, r->net.port, &d);
+        net_turn(&r->net);
+        dial_cancel(dial);
+        net_pass(&r->net, 250 * USEC_PER_MS);
+        assert_int_equal(d.ends, 0);
+        for (size_t i = 0; i < ARRAY_LEN(waiting); i++)
+                fd_close(waiting[i]);
+        fd_close(deaf);
+}
+
 /* ---- proxies */
 
 static void proxied_client(struct rig *r, const char *user)
@@ -466,6 +609,10 @@ static const struct CMUnitTest tests[] = {
                 T(test_freeing_the_client_inside_on_end),
                 T(test_starting_a_call_inside_on_end_uses_the_same_connection),
                 T(test_requests_that_would_smuggle_are_refused),
+                T(test_a_request_that_may_not_be_sent_any_more),
+                T(test_a_reset_while_a_large_request_is_sent),
+                T(test_the_next_address_is_tried_when_one_refuses),
+                T(test_the_next_address_is_tried_when_one_is_silent),
                 T(test_through_a_proxy),
                 T(test_proxies_that_fail),
                 T(test_urls),

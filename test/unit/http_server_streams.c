@@ -114,6 +114,80 @@ static void test_a_stream_cut_in_the_middle(void **state)
         assert_int_equal(r->closed, 0);
 }
 
+/* ---- answers that the kernel does not take at once */
+
+enum { BIG = 24 * 1024 * 1024 };
+
+static void answer_big(struct rig *r)
+{
+        char *big = xmalloc(BIG);
+
+        for (size_t i = 0; i < BIG; i++)
+                big[i] = (char)('a' + i % 23);
+        net_until(&r->net, r->ex);
+        http_reply(TAKE_PTR(r->ex), 200, NULL, str_n(big, BIG));
+        free(big);
+}
+
+static void assert_big(struct buf *b)
+{
+        const char *at = memmem(b->p, b->n, "\r\n\r\n", 4);
+
+        assert_non_null(at);
+        assert_int_equal((size_t)(b->p + b->n - at) - 4, BIG);
+        for (size_t i = 0; i < BIG; i++)
+                if (at[4 + i] != (char)('a' + i % 23))
+                        fail_msg("byte %zu differs", i);
+}
+
+static void test_a_large_answer_and_then_another(void **state)
+{
+        struct rig *r = *state;
+
+        r->mode = LATER;
+        say(r, "GET /big HTTP/1.1\r\nHost: h\r\n\r\nGET /next HTTP/1.1\r\nHost: h\r\n\r\n");
+        answer_big(r);
+        turns(r);
+        assert_int_equal(r->requests, 1); /* the next one waits until this answer is taken */
+        r->mode = ECHO;
+        net_until(&r->net, (net_hear(r->fd, &r->got), r->requests == 2));
+        until_heard(r, "\r\n\r\n/next");
+}
+
+static void test_a_large_answer_to_a_client_that_only_listens(void **state)
+{
+        struct rig *r = *state;
+
+        r->mode = LATER;
+        say(r, "GET /big HTTP/1.1\r\nHost: h\r\n\r\n");
+        answer_big(r);
+        turns(r);
+        shutdown(r->fd, SHUT_WR);
+        turns(r);
+        hear_all(r);
+        assert_big(&r->got);
+}
+
+static void test_a_reset_while_a_large_answer_is_sent(void **state)
+{
+        struct rig *r = *state;
+        struct linger now = {.l_onoff = 1};
+
+        new_server(r, (struct http_server_config){.max_connections = 1});
+        r->mode = LATER;
+        say(r, "GET /big HTTP/1.1\r\nHost: h\r\n\r\n");
+        answer_big(r);
+        turns(r);
+        setsockopt(r->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+        hang_up(r);
+        turns(r);
+        /* its place is free again */
+        r->mode = ECHO;
+        say(r, "GET /x HTTP/1.1\r\nHost: h\r\n\r\n");
+        until_heard(r, "/x");
+        assert_memory_equal(r->got.p, "HTTP/1.1 200 ", 13);
+}
+
 /* ---- the server's own life */
 
 static void test_draining(void **state)
@@ -328,6 +402,37 @@ static void test_tls_with_and_without_client_certificate(void **state)
         buf_done(&call.body);
 }
 
+static void test_a_large_answer_and_a_large_request_through_tls(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(cert_done) struct cert c = cert_make(
+                        (struct cert_request){.cn = "self", .san = "IP:127.0.0.1"});
+        _cleanup_(tls_unref) struct tls *tls = tls_new(
+                        &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)},
+                        NULL);
+        struct http_client *client;
+        struct caller call = {.body = BUF_INIT(SIZE_MAX)};
+        char *big = xcalloc(1, BIG);
+
+        new_server(r, (struct http_server_config){.tls = tls, .limits = {.body = BIG}});
+        client = tls_client(r, (struct tls_config){.ca = str_of(c.cert)});
+        r->mode = LATER;
+        http_start(client,
+                   &(struct http_request){
+                                   .method = "POST", .target = "/w", .stream = true, .body = {big, BIG}},
+                   &call_handlers, &call);
+        free(big);
+        net_until(&r->net, r->ex);
+        assert_int_equal(http_body(r->ex).n, BIG);
+        answer_big(r);
+        net_until(&r->net, call.ends == 1);
+        assert_string_equal(call.err.text, "");
+        assert_int_equal(call.body.n, BIG);
+        assert_int_equal(call.body.p[BIG - 1], 'a' + (BIG - 1) % 23);
+        http_client_free(client);
+        buf_done(&call.body);
+}
+
 static void test_plain_http_on_a_tls_port(void **state)
 {
         struct rig *r = *state;
@@ -399,6 +504,9 @@ static const struct CMUnitTest tests[] = {
                 T(test_one_large_write_is_not_a_slow_reader),
                 T(test_a_reader_that_is_stuck_times_out),
                 T(test_a_stream_cut_in_the_middle),
+                T(test_a_large_answer_and_then_another),
+                T(test_a_large_answer_to_a_client_that_only_listens),
+                T(test_a_reset_while_a_large_answer_is_sent),
                 T(test_draining),
                 T(test_freeing_the_server_inside_a_handler),
                 T(test_freeing_the_server_with_open_exchanges),
@@ -406,6 +514,7 @@ static const struct CMUnitTest tests[] = {
                 T(test_where_to_listen),
                 T(test_targets_and_parameters),
                 T(test_tls_with_and_without_client_certificate),
+                T(test_a_large_answer_and_a_large_request_through_tls),
                 T(test_plain_http_on_a_tls_port),
                 T(test_a_stream_to_our_own_client),
 };

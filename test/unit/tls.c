@@ -18,6 +18,8 @@ struct rig {
         int ends, status;
         struct err err;
         struct buf body;
+        struct http_call *call;
+        bool pausing; /* on_data pauses every time */
 };
 
 static void on_end(void *arg, const struct http_answer *a, const struct err *err)
@@ -39,6 +41,8 @@ static void on_data(void *arg, struct str chunk)
         struct rig *r = arg;
 
         buf_addstr(&r->body, chunk);
+        if (r->pausing)
+                http_call_pause(r->call, true);
 }
 
 static const struct http_handlers handlers = {.on_end = on_end, .on_data = on_data};
@@ -107,8 +111,9 @@ static void start(struct rig *r, bool stream)
 {
         r->ends = r->status = 0;
         buf_clear(&r->body);
-        http_start(r->client, &(struct http_request){.method = "GET", .target = "/", .stream = stream},
-                   &handlers, r);
+        r->call = http_start(r->client,
+                             &(struct http_request){.method = "GET", .target = "/", .stream = stream},
+                             &handlers, r);
 }
 
 /* One more try of what may have to wait; true: done, well or not. */
@@ -478,6 +483,46 @@ static void test_a_large_stream_through_tls(void **state)
         free(chunk);
 }
 
+static void play_many_records(struct rig *r)
+{
+        start(r, true);
+        assert_true(play_handshake(r));
+        play_answer(r, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for (int i = 0; i < 20; i++)
+                assert_int_equal(SSL_write(r->ssl, "5\r\nevent\r\n", 10), 10);
+        assert_int_equal(SSL_write(r->ssl, "0\r\n\r\n", 5), 5);
+}
+
+/* They come with one read of the socket, which epoll then knows nothing of any more. */
+static void test_many_small_records_at_once(void **state)
+{
+        struct rig *r = *state;
+
+        new_client(r, (struct tls_config){.ca = str_of(r->ca.cert)});
+        play_many_records(r);
+        net_until(&r->net, r->ends == 1);
+        assert_string_equal(r->err.text, "");
+        assert_int_equal(r->body.n, 100);
+}
+
+static void test_pauses_with_records_in_hand(void **state)
+{
+        struct rig *r = *state;
+
+        new_client(r, (struct tls_config){.ca = str_of(r->ca.cert)});
+        r->pausing = true;
+        play_many_records(r);
+        for (size_t i = 1; i <= 20; i++) {
+                net_until(&r->net, r->body.n == 5 * i);
+                for (int j = 0; j < 5; j++)
+                        net_turn(&r->net);
+                assert_int_equal(r->body.n, 5 * i);
+                http_call_pause(r->call, false);
+        }
+        net_until(&r->net, r->ends == 1);
+        assert_string_equal(r->err.text, "");
+}
+
 static void test_rotated_settings_close_idle_connections(void **state)
 {
         struct rig *r = *state;
@@ -559,6 +604,8 @@ static const struct CMUnitTest tests[] = {
                 T(test_plain_http_to_a_tls_port),
                 T(test_a_body_cut_off_without_the_end_of_tls),
                 T(test_a_large_stream_through_tls),
+                T(test_many_small_records_at_once),
+                T(test_pauses_with_records_in_hand),
                 T(test_rotated_settings_close_idle_connections),
                 T(test_contexts_that_cannot_be),
                 T(test_sha256),
