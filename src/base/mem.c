@@ -7,6 +7,7 @@ enum {
         OOM_EXIT = 71,
         BLOCK_MIN = 4096,
         BLOCK_MAX = 1 << 20,
+        POOL_KEEP = 64 * 1024,
 };
 
 static _noreturn_ void out_of_memory(void)
@@ -194,6 +195,17 @@ char *arena_strndup(struct arena *a, const char *s, size_t n)
         return q;
 }
 
+char *arena_join(struct arena *a, const char *x, const char *y, const char *z)
+{
+        size_t nx = strlen(x), ny = strlen(y), nz = strlen(z);
+        char *s = arena_alloc(a, nx + ny + nz + 1);
+
+        memcpy(s, x, nx);
+        memcpy(s + nx, y, ny);
+        memcpy(s + nx + ny, z, nz + 1);
+        return s;
+}
+
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
 {
         va_list again;
@@ -219,4 +231,25 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
         s = arena_vprintf(a, fmt, ap);
         va_end(ap);
         return s;
+}
+
+struct arena arena_pool_take(struct arena_pool *pool)
+{
+        return pool->n ? pool->spare[--pool->n] : (struct arena)ARENA_INIT;
+}
+
+void arena_pool_give(struct arena_pool *pool, struct arena *a)
+{
+        arena_reset(a, POOL_KEEP);
+        if (pool->n < ARENA_POOL_MAX)
+                pool->spare[pool->n++] = *a;
+        else
+                arena_done(a);
+        *a = (struct arena)ARENA_INIT;
+}
+
+void arena_pool_done(struct arena_pool *pool)
+{
+        while (pool->n)
+                arena_done(&pool->spare[--pool->n]);
 }

@@ -110,8 +110,21 @@ void *arena_zalloc(struct arena *a, size_t size);
 void *arena_memdup(struct arena *a, const void *p, size_t size);
 char *arena_strdup(struct arena *a, const char *s);            /* NULL gives NULL */
 char *arena_strndup(struct arena *a, const char *s, size_t n); /* always NUL-terminated */
+char *arena_join(struct arena *a, const char *x, const char *y,
+                 const char *z); /* x, y and z, one after the other */
 char *arena_printf(struct arena *a, const char *fmt, ...) _printf_(2, 3);
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) _printf_(2, 0);
+
+/* Arenas that go from hand to hand while they are warm: at most 16 wait, with at most 64 KiB each. */
+enum { ARENA_POOL_MAX = 16 };
+struct arena_pool {
+        struct arena spare[ARENA_POOL_MAX];
+        size_t n;
+};
+
+struct arena arena_pool_take(struct arena_pool *pool);
+void arena_pool_give(struct arena_pool *pool, struct arena *a); /* what was in it is gone */
+void arena_pool_done(struct arena_pool *pool);
 
 #define arena_new(a, type)          ((type *)arena_zalloc((a), sizeof(type)))
 #define arena_new_array(a, type, n) ((type *)arena_zalloc((a), (size_t)(n) * sizeof(type)))

@@ -73,7 +73,7 @@ static char *label_text(const struct metric_family *family, const char *const *v
 {
         struct buf b = BUF_INIT(KEY_MAX);
 
-        for (size_t i = 0; family->labels && family->labels[i]; i++) {
+        for (size_t i = 0; values && family->labels && family->labels[i]; i++) {
                 buf_printf(&b, "%s%s=\"", i ? "," : "", family->labels[i]);
                 add_label_value(&b, values[i] ? values[i] : "");
                 buf_addc(&b, '"');

@@ -42,7 +42,8 @@ static _noreturn_ void mistake(const struct builder *b, const char *what)
 
 static char peek(struct builder *b)
 {
-        b->at += strspn(b->at, " \t\r\n");
+        while (*b->at == ' ' || *b->at == '\n' || *b->at == '\t' || *b->at == '\r')
+                b->at++;
         return *b->at;
 }
 
@@ -56,6 +57,10 @@ static void expect(struct builder *b, char c)
 /* b->at is behind the %. */
 static enum conversion read_conversion(struct builder *b)
 {
+        if (b->at[0] == 's') { /* most are */
+                b->at++;
+                return CONV_STRING;
+        }
         for (size_t i = 0; i < ARRAY_LEN(conversions); i++) {
                 size_t n = strlen(conversions[i].text);
 
@@ -141,6 +146,18 @@ static char unescape(struct builder *b)
         }
 }
 
+/* A quoted text without conversions and escapes, as most are, needs no work: STR_NULL if it is not one. */
+static struct str plain_text(struct builder *b)
+{
+        const char *text = b->at + 1;
+        size_t n = strcspn(text, *b->at == '"' ? "\"%\\" : "'%\\");
+
+        if (text[n] != *b->at)
+                return STR_NULL;
+        b->at = text + n + 1;
+        return str_n(text, n);
+}
+
 /* A quoted text with its conversions done; b->at is the opening quote. */
 static struct json *build_string(struct builder *b)
 {
@@ -181,7 +198,8 @@ static struct json *build_value(struct builder *b);
 
 static struct json *build_object(struct builder *b)
 {
-        struct json *object = json_object(b->arena), *name;
+        struct json *object = json_object(b->arena);
+        struct str name;
 
         expect(b, '{');
         for (bool more = false; peek(b) != '}'; more = true) {
@@ -189,9 +207,11 @@ static struct json *build_object(struct builder *b)
                         expect(b, ',');
                 if (peek(b) != '\'' && *b->at != '"')
                         mistake(b, "not a member name");
-                name = build_string(b);
+                name = plain_text(b);
+                if (!name.p)
+                        name = json_text(build_string(b));
                 expect(b, ':');
-                json_setn(b->arena, object, json_text(name), build_value(b));
+                json_setn(b->arena, object, name, build_value(b));
         }
         b->at++;
         return object;
@@ -211,6 +231,13 @@ static struct json *build_array(struct builder *b)
         return array;
 }
 
+static struct json *build_text(struct builder *b)
+{
+        struct str plain = plain_text(b);
+
+        return plain.p ? json_stringn(b->arena, plain) : build_string(b);
+}
+
 static struct json *build_value(struct builder *b)
 {
         switch (peek(b)) {
@@ -220,7 +247,7 @@ static struct json *build_value(struct builder *b)
                 return build_array(b);
         case '\'':
         case '"':
-                return build_string(b);
+                return build_text(b);
         case '%':
                 b->at++;
                 return next_arg(b, read_conversion(b));

@@ -144,6 +144,9 @@ struct json *json_build(struct arena *a, const char *template, ...) _printf_(2, 
 /* The same value: members in any order, numbers by exact decimal value (1.0 equals 1e0). */
 bool json_equal(const struct json *x, const struct json *y);
 
+/* A hash of the value as it stands (the order of members counts), the same in every process. Not against strangers. */
+uint64_t json_hash(const struct json *j);
+
 enum json_style { JSON_COMPACT, JSON_PRETTY /* two blanks a level, as kubectl -o json has four */ };
 void json_write(const struct json *j, enum json_style style, struct buf *out);
 char *json_print(struct arena *a, const struct json *j); /* compact, NUL-terminated, in the arena */

@@ -24,7 +24,7 @@ static void drop_nulls(const struct schema_node *s, struct json *value)
                                                         : s->items;
 
                 next = json_next(value, child);
-                if (member && is_forbidden_null(child, of) && !of->fallback) {
+                if (member && of && is_forbidden_null(child, of) && !of->fallback) {
                         json_detach(value, prev, child);
                         continue;
                 }

@@ -47,6 +47,7 @@ static int fail_at(struct reader *r, yaml_mark_t at, enum err_code code, const c
         return -1;
 }
 
+#define fail_at(...)      ERR_CALL_(fail_at(__VA_ARGS__))
 #define fail_here(r, ...) fail_at((r), (r)->event.start_mark, __VA_ARGS__)
 
 /* ---- events */

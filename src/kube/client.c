@@ -8,10 +8,17 @@ enum {
         RETRIES_MAX = 10,
         CONNECT_RETRIES_MAX = 2, /* a person waits for "connection refused" */
         ERROR_BODY_MAX = 64 * 1024,
+        COUNTERS_MAX = 16,
 };
 #define BACKOFF_FIRST   (100 * USEC_PER_MS)
 #define BACKOFF_MAX     (10 * USEC_PER_SEC)
 #define TIMEOUT_DEFAULT (60 * USEC_PER_SEC)
+
+struct counter {
+        const char *method;
+        int status;
+        struct metric *metric;
+};
 
 struct kube {
         struct loop *loop;
@@ -23,8 +30,11 @@ struct kube {
         double qps, burst, tokens;
         usec_t tokens_at;
         struct metrics *metrics;
-        struct list calls;   /* all */
-        struct list limited; /* waiting for a token, in order */
+        struct counter counters[COUNTERS_MAX]; /* the series in use, so that they need not be looked up */
+        struct arena_pool arenas;              /* of calls */
+        struct list calls;                     /* all but */
+        struct list ending;                    /* those whose callback runs */
+        struct list limited;                   /* waiting for a token, in order */
         struct timer limiter;
 };
 
@@ -116,27 +126,35 @@ static const char *build_target(const struct kube_request *r, struct arena *a)
 
 /* ---- ends */
 
+static const char *const requests_labels[] = {"code", "method", "host", NULL};
+static const struct metric_family requests_family = {
+                "rest_client_requests_total",
+                "Number of HTTP requests, partitioned by status code, method, and host.",
+                METRIC_COUNTER,
+                requests_labels,
+                NULL,
+                0,
+};
+
 static void count(struct kube_call *c, int status)
 {
-        static const char *const labels[] = {"code", "method", "host", NULL};
-        static const struct metric_family family = {
-                        "rest_client_requests_total",
-                        "Number of HTTP requests, partitioned by status code, method, and host.",
-                        METRIC_COUNTER,
-                        labels,
-                        NULL,
-                        0};
-        char code[16];
+        struct kube *k = c->kube;
+        const char *method = verbs[c->req.verb].method;
+        struct counter *n = k->counters, *end = n + COUNTERS_MAX - 1;
+        char code[16] = "<error>";
 
-        if (!c->kube->metrics)
+        if (!k->metrics)
                 return;
-        if (status)
-                snprintf(code, sizeof(code), "%d", status);
-        else
-                snprintf(code, sizeof(code), "<error>");
-        metric_add(metrics_get(c->kube->metrics, &family,
-                               (const char *[]){code, verbs[c->req.verb].method, c->kube->host}),
-                   1);
+        while (n < end && n->metric && (n->method != method || n->status != status))
+                n++;
+        if (!n->metric || n->method != method || n->status != status) {
+                if (status)
+                        snprintf(code, sizeof(code), "%d", status);
+                *n = (struct counter){method, status,
+                                      metrics_get(k->metrics, &requests_family,
+                                                  (const char *[]){code, method, k->host})};
+        }
+        metric_add(n->metric, 1);
 }
 
 static void call_free(struct kube_call *c)
@@ -149,7 +167,10 @@ static void call_free(struct kube_call *c)
         if (c->http)
                 http_call_cancel(c->http);
         buf_done(&c->error_body);
-        arena_done(&c->arena);
+        if (c->kube)
+                arena_pool_give(&c->kube->arenas, &c->arena);
+        else
+                arena_done(&c->arena);
         free(c);
 }
 
@@ -162,9 +183,9 @@ static void call_done(struct kube_call *c, const struct kube_answer *answer, str
         if (err)
                 err_wrap(err, "%s %.*s", kube_verb_name(c->req.verb),
                          (int)strcspn(c->target ? c->target : "", "?"), c->target ? c->target : "");
-        /* The answer may live in the HTTP call, so its owner goes only after the callback. */
+        /* The answer may live in the call, so that goes only after the callback, which may have freed the client. */
         list_remove(&c->node);
-        list_init(&c->node);
+        list_append(&c->kube->ending, &c->node);
         done(arg, answer ? answer : &none, err);
         call_free(c);
 }
@@ -272,7 +293,7 @@ static void on_end(void *arg, const struct http_answer *answer, const struct err
 
         c->http = NULL;
         c->attempts++;
-        count(c, answer && !err ? answer->status : 0);
+        count(c, err ? 0 : answer->status);
         if (err) {
                 e = *err;
                 if (!repeat(c, &e, 0))
@@ -460,6 +481,7 @@ static struct kube_call *call_new(struct kube *k, const struct kube_request *r,
         list_init(&c->node);
         list_append(&k->calls, &c->node);
         timer_init(&c->timer, k->loop, on_retry);
+        c->arena = arena_pool_take(&k->arenas);
         c->error_body = (struct buf)BUF_INIT(ERROR_BODY_MAX);
         c->on_data = data;
         c->done = done;
@@ -573,6 +595,7 @@ struct kube *kube_new(struct loop *loop, const struct kube_config *config, const
         k->tokens_at = loop_now(loop);
         k->metrics = options->metrics;
         list_init(&k->calls);
+        list_init(&k->ending);
         list_init(&k->limited);
         timer_init(&k->limiter, loop, serve_limited);
         return k;
@@ -586,9 +609,12 @@ void kube_free(struct kube *k)
                 return;
         while ((node = list_pop(&k->calls)))
                 call_free(CONTAINER_OF(node, struct kube_call, node));
+        while ((node = list_pop(&k->ending)))
+                CONTAINER_OF(node, struct kube_call, node)->kube = NULL;
         timer_cancel(&k->limiter);
         http_client_free(k->http);
         kube_auth_free(k->auth);
+        arena_pool_done(&k->arenas);
         free(k->server);
         free(k->proxy);
         free(k->host);

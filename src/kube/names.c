@@ -125,7 +125,7 @@ const char *name_fit(struct arena *a, enum name_kind kind, const char *prefix, c
         prefix = prefix ? prefix : "";
         stem = stem ? stem : "";
         suffix = suffix ? suffix : "";
-        whole = arena_printf(a, "%s%s%s", prefix, stem, suffix);
+        whole = arena_join(a, prefix, stem, suffix);
         if (name_valid(kind, str_of(whole)))
                 return whole;
 

@@ -17,7 +17,7 @@ const char *kube_api_version(const struct kube_type *type, struct arena *a)
 {
         if (!type->group[0])
                 return type->version;
-        return arena_printf(a, "%s/%s", type->group, type->version);
+        return arena_join(a, type->group, "/", type->version);
 }
 
 /* A segment that is "." or ".." would climb out of its place, and percent-encoding leaves dots alone. */

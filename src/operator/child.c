@@ -52,7 +52,6 @@ static void dress(struct task *t, struct must_exist *e)
         struct arena *a = &t->arena;
         struct json *o = e->json, *meta, *owners = json_array(a), *labels;
 
-        t->target_hash = name_hash(a, str_of(json_print(a, o)));
         json_set(a, o, "apiVersion", json_string(a, kube_api_version(e->type, a)));
         json_set(a, o, "kind", json_string(a, e->type->kind));
         json_append(owners, owner_reference(a, t->rt->c->type, t->view.request));
@@ -146,6 +145,7 @@ static void on_looked_at_fields(void *arg, const struct kube_answer *answer, con
         carry_send(t, &r, on_taken_over);
 }
 
+/* Our own labels and the owner need no look: without them it would not be among the children. */
 static bool change(struct task *t, const struct object *seen)
 {
         const char *version = meta_str(seen->json, "resourceVersion");
@@ -159,6 +159,7 @@ static bool change(struct task *t, const struct object *seen)
         if (settled_known(t->item, seen->uid, version, t->target_hash))
                 return false;
         t->target_uid = seen->uid;
+        dress(t, t->creating);
         if (same_plan)
                 apply(t, seen->json);
         else
@@ -237,9 +238,10 @@ bool child_ensure(struct task *t, struct must_exist *e)
         t->target = runtime_source(t->rt, e->type);
         t->target_name = name;
         t->creating = e;
-        dress(t, e);
+        t->target_hash = arena_printf(&t->arena, "%016llx", (unsigned long long)json_hash(e->json));
         if (seen)
                 return change(t, seen);
+        dress(t, e);
         r.body = str_of(json_print(&t->arena, e->json));
         carry_send(t, &r, on_created);
         return true;

@@ -16,9 +16,7 @@ void task_free(struct task *t)
         kube_cancel(t->call);
         decision_done(&t->decision);
         vec_done(&t->answers);
-        free(t->ns);
-        free(t->name);
-        arena_done(&t->arena);
+        arena_pool_give(&t->rt->arenas, &t->arena);
         free(t);
 }
 
@@ -72,7 +70,7 @@ static void gather_children(struct task *t, const char *request_uid)
                         size_t from = begin[1 + s->through], to = begin[2 + s->through];
 
                         for (size_t k = from; k < to; k++)
-                                gather_owned(&g, s, g.objects.v[k].uid);
+                                gather_owned(&g, s, g.objects.v[k].uid); /* NOLINT(clang-analyzer-core.*): TO is at most n */
                 }
                 begin[i + 1] = g.objects.n;
                 if (g.objects.n > begin[i] + 1)
@@ -199,8 +197,9 @@ static struct task *task_new(struct runtime *rt, struct str key)
         t->rt = rt;
         t->item = runtime_item(rt, key);
         t->item->task = t;
-        t->ns = xstrndup(ns.p, ns.n);
-        t->name = xstrndup(rest.p, rest.n);
+        t->arena = arena_pool_take(&rt->arenas);
+        t->ns = arena_strndup(&t->arena, ns.p, ns.n);
+        t->name = arena_strndup(&t->arena, rest.p, rest.n);
         t->began = clock_boot(loop_clock(rt->op->cfg.loop));
         if (rt->active)
                 metric_set(rt->active, rt->running);

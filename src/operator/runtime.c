@@ -342,6 +342,7 @@ static void stop_runtime(struct runtime *rt)
                 item_free(item);
         }
         map_done(&rt->items);
+        arena_pool_done(&rt->arenas);
         for (size_t i = 0; i < rt->n_sources; i++)
                 cache_free(rt->sources[i].cache);
         events_free(rt->events);

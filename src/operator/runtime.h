@@ -33,6 +33,7 @@ struct runtime {
         size_t n_sources;
         struct map items; /* key -> struct item, for requests with something to remember */
         unsigned running;
+        struct arena_pool arenas;  /* of tasks */
         struct metric *results[4]; /* by enum reconcile_result */
         struct metric *errors, *terminal_errors, *seconds, *active;
 };
@@ -76,7 +77,7 @@ enum reconcile_result { RESULT_SUCCESS, RESULT_ERROR, RESULT_REQUEUE, RESULT_REQ
 struct task {
         struct runtime *rt;
         struct item *item;
-        char *ns, *name;
+        const char *ns, *name;
         struct arena arena;
         struct view view;
         struct decision decision;
