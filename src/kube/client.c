@@ -354,6 +354,9 @@ static int ensure_http(struct kube *k, const struct kube_credentials *cred, stru
         return k->http ? 0 : -1;
 }
 
+#define EVERYTHING    STR("application/json")
+#define METADATA_ONLY STR("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+
 static void send_http(struct kube_call *c, const struct kube_credentials *cred)
 {
         static const struct http_handlers handlers = {
@@ -372,7 +375,8 @@ static void send_http(struct kube_call *c, const struct kube_credentials *cred)
                         .may_send_arg = c->req.may_send_arg,
         };
 
-        headers[r.headers.n++] = (struct http_header){STR("Accept"), STR("application/json")};
+        headers[r.headers.n++] = (struct http_header){STR("Accept"),
+                                                      c->req.metadata_only ? METADATA_ONLY : EVERYTHING};
         if (cred->authorization)
                 headers[r.headers.n++] = (struct http_header){STR("Authorization"),
                                                               str_of(cred->authorization)};

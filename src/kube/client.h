@@ -54,6 +54,7 @@ struct kube_request {
         const char *field_manager; /* writes */
         bool force;                /* apply: take over fields of other managers */
         bool dry_run;
+        bool metadata_only; /* the answer need not hold more (a server may send all the same) */
 
         const char *label_selector, *field_selector;
         unsigned limit;

@@ -146,7 +146,11 @@ static bool write_status(struct task *t)
         struct arena *a = &t->arena;
         struct json *status = t->decision.status, *body;
         const struct json *req = t->view.request;
-        struct kube_request r = {.verb = KUBE_APPLY, .type = t->rt->c->type, .name = t->name, .force = true};
+        struct kube_request r = {.verb = KUBE_APPLY,
+                                 .type = t->rt->c->type,
+                                 .name = t->name,
+                                 .force = true,
+                                 .metadata_only = true};
 
         if (t->stalled_reason)
                 status = stalled_status(t, status);

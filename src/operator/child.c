@@ -231,7 +231,7 @@ bool child_ensure(struct task *t, struct must_exist *e)
 {
         const char *name = meta_str(e->json, "name");
         const struct object *seen = view_child(&t->view, e->type, name);
-        struct kube_request r = {.verb = KUBE_CREATE, .type = e->type};
+        struct kube_request r = {.verb = KUBE_CREATE, .type = e->type, .metadata_only = true};
 
         if (seen && e->how == EXIST_ONCE)
                 return false;
