@@ -586,6 +586,10 @@ struct kube *kube_new(struct loop *loop, const struct kube_config *config, const
                 err_wrap(err, "%s", config->source);
                 return NULL;
         }
+        if (config->insecure)
+                LOG_WARN(loop_log(loop),
+                         "TLS VERIFICATION IS OFF: anybody on the way can read and change what is sent",
+                         F_STR("server", config->server), F_STR("from", config->source));
         k = xcalloc(1, sizeof(*k));
         k->loop = loop;
         k->auth = kube_auth_new(loop, config);
