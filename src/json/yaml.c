@@ -655,7 +655,7 @@ int yaml_parse_all(struct arena *a, struct str text, const struct json_limits *l
 struct json *yaml_parse(struct arena *a, struct str text, const struct json_limits *limits, struct err *err)
 {
         struct json **docs;
-        size_t n;
+        size_t n = 0;
 
         if (yaml_parse_all(a, text, limits, &docs, &n, err) < 0)
                 return NULL;

@@ -158,7 +158,7 @@ static struct entry *entry_new(const struct cache *c, const struct fields *f, st
         char *at;
 
         for (size_t i = 0; i < c->n_links; i++)
-                size += strlen(f->values[i]) + 1;
+                size += strlen(f->values[i]) + 1; /* NOLINT(clang-analyzer-core.*): all are set */
         e = xmalloc(size);
         memset(e, 0, head);
         at = (char *)e + head;

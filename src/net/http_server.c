@@ -165,7 +165,7 @@ static void listener_ready(struct io *io, uint32_t events)
         struct http_server *s = CONTAINER_OF(io, struct http_server, listen_io);
 
         for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-                struct sockaddr_storage sa;
+                struct sockaddr_storage sa = {0};
                 socklen_t n = sizeof(sa);
                 char peer[PEER_MAX];
                 int fd = accept4(io->fd, (struct sockaddr *)&sa, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -70,7 +70,7 @@ static void gather_children(struct task *t, const char *request_uid)
                         size_t from = begin[1 + s->through], to = begin[2 + s->through];
 
                         for (size_t k = from; k < to; k++)
-                                gather_owned(&g, s, g.objects.v[k].uid); /* NOLINT(clang-analyzer-core.*): TO is at most n */
+                                gather_owned(&g, s, g.objects.v[k].uid); /* NOLINT(clang-analyzer-core.*) */
                 }
                 begin[i + 1] = g.objects.n;
                 if (g.objects.n > begin[i] + 1)

@@ -435,7 +435,7 @@ static void test_the_next_address_is_tried_when_one_is_silent(void **state)
         assert_int_equal(listen(deaf, 0), 0);
         for (size_t i = 0; i < ARRAY_LEN(waiting); i++) {
                 waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-                connect(waiting[i], (struct sockaddr *)&sa, sizeof(sa));
+                (void)connect(waiting[i], (struct sockaddr *)&sa, sizeof(sa));
         }
         dial = dial_these(r, (const char *[]){"127.0.0.2", "127.0.0.1"}, 2, r->net.port, &d);
         for (int i = 0; i < 20; i++)
