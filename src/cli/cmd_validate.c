@@ -72,15 +72,11 @@ int cmd_validate(int argc, char **argv)
                         "wrong.\n",
         };
         struct tally t = {0};
+        int code;
 
-        switch (options_parse(options, &usage, &argc, argv)) {
-        case OPTIONS_HELP:
-                return 0;
-        case OPTIONS_WRONG:
-                return EXIT_USAGE;
-        case OPTIONS_OK:
-                break;
-        }
+        code = options_parse(options, &usage, &argc, argv);
+        if (code >= 0)
+                return code;
         if (argc < 2) {
                 cli_error("validate needs at least one file; see 'sonde validate --help'");
                 return EXIT_USAGE;

@@ -2,6 +2,8 @@
 
 #include "cli/cli.h"
 
+enum { GO_ON = -1 };
+
 static void print_help(const struct option_def *table, const struct usage *usage)
 {
         printf("Usage: %s\n", usage->synopsis);
@@ -67,38 +69,36 @@ static const struct option_def *find(const struct option_def *table, const char 
         return NULL;
 }
 
-static enum options_result parse_one(const struct option_def *table, const struct usage *usage, char **argv,
-                                     int argc, int *i)
+static int parse_one(const struct option_def *table, const struct usage *usage, char **argv, int argc, int *i)
 {
         const char *value;
         const struct option_def *o = find(table, argv[*i], &value);
 
         if (!o) {
                 cli_error("unknown option %s; see --help", argv[*i]);
-                return OPTIONS_WRONG;
+                return EXIT_USAGE;
         }
         if (o->type == OPT_FLAG && value) {
                 cli_error("--%s takes no value", o->name);
-                return OPTIONS_WRONG;
+                return EXIT_USAGE;
         }
         if (o->type != OPT_FLAG && !value) {
                 if (*i + 1 >= argc) {
                         cli_error("--%s needs a value: --%s %s", o->name, o->name, o->arg);
-                        return OPTIONS_WRONG;
+                        return EXIT_USAGE;
                 }
                 value = argv[++*i];
         }
-        return set_value(o, value) ? OPTIONS_OK : OPTIONS_WRONG;
+        return set_value(o, value) ? GO_ON : EXIT_USAGE;
 }
 
-enum options_result options_parse(const struct option_def *table, const struct usage *usage, int *argc,
-                                  char **argv)
+int options_parse(const struct option_def *table, const struct usage *usage, int *argc, char **argv)
 {
         bool only_arguments = false;
         int n = 1;
 
         for (int i = 1; i < *argc; i++) {
-                enum options_result r;
+                int r;
 
                 if (only_arguments || argv[i][0] != '-' || !argv[i][1]) {
                         argv[n++] = argv[i];
@@ -106,13 +106,13 @@ enum options_result options_parse(const struct option_def *table, const struct u
                         only_arguments = true;
                 } else if (streq(argv[i], "--help") || streq(argv[i], "-h")) {
                         print_help(table, usage);
-                        return OPTIONS_HELP;
+                        return 0;
                 } else {
                         r = parse_one(table, usage, argv, *argc, &i);
-                        if (r != OPTIONS_OK)
+                        if (r != GO_ON)
                                 return r;
                 }
         }
         *argc = n;
-        return OPTIONS_OK;
+        return GO_ON;
 }

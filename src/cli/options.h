@@ -34,8 +34,6 @@ struct usage {
         const char *text;     /* what it does, and examples; ends with a newline. May be NULL */
 };
 
-enum options_result { OPTIONS_OK, OPTIONS_HELP /* printed */, OPTIONS_WRONG /* said */ };
-
-/* Moves the arguments to the front of argv[1..]; *ARGC counts argv[0] and them. */
-enum options_result options_parse(const struct option_def *table, const struct usage *usage, int *argc,
-                                  char **argv);
+/* Moves the arguments to the front of argv[1..]; *ARGC counts argv[0] and them. Returns the exit status when there is
+ * nothing more to do (help was printed, or what was wrong was said), and -1 to go on. */
+int options_parse(const struct option_def *table, const struct usage *usage, int *argc, char **argv);

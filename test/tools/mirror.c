@@ -159,14 +159,9 @@ int main(int argc, char **argv)
         struct log log;
         int code;
 
-        switch (options_parse(options, &usage, &argc, argv)) {
-        case OPTIONS_HELP:
-                return 0;
-        case OPTIONS_WRONG:
-                return EXIT_USAGE;
-        case OPTIONS_OK:
-                break;
-        }
+        code = options_parse(options, &usage, &argc, argv);
+        if (code >= 0)
+                return code;
         log_init(&log, STDERR_FILENO, LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT, &clock);
         sources.kubeconfig = m.kubeconfig;
         kube_config_from_env(&sources);

@@ -208,15 +208,11 @@ int main(int argc, char **argv)
         enum log_level level = LOG_LEVEL_WARN;
         struct err err = ERR_INIT;
         struct log log;
+        int code;
 
-        switch (options_parse(options, &usage, &argc, argv)) {
-        case OPTIONS_HELP:
-                return 0;
-        case OPTIONS_WRONG:
-                return EXIT_USAGE;
-        case OPTIONS_OK:
-                break;
-        }
+        code = options_parse(options, &usage, &argc, argv);
+        if (code >= 0)
+                return code;
         if (app.log_level && !log_level_parse(str_of(app.log_level), &level)) {
                 cli_error("--log-level: '%s' is not error, warn, info or debug", app.log_level);
                 return EXIT_USAGE;
