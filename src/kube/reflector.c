@@ -7,12 +7,14 @@ enum {
         KEEP_ARENA = 256 * 1024, /* parsed into, object after object */
         WATCH_MIN_SECONDS = 300,
         LIST_TIMEOUT_SECONDS = 60,
+        WATCH_TRIES = 5, /* failures in a row after which a list may get past what a watch cannot */
 };
 #define BACKOFF_FIRST    (100 * USEC_PER_MS)
 #define BACKOFF_MAX      (30 * USEC_PER_SEC)
 #define WATCHDOG_DEFAULT (100 * USEC_PER_SEC)
-#define INITIAL_SILENCE  (30 * USEC_PER_SEC) /* a WatchList that stops talking before its end */
-#define SHORT_LIFE       USEC_PER_SEC        /* a watch that ends sooner without an event has failed */
+#define INITIAL_SILENCE  (30 * USEC_PER_SEC)  /* a WatchList that stops talking before its end */
+#define INITIAL_MAX      (120 * USEC_PER_SEC) /* one that talks, but has no end */
+#define SHORT_LIFE       USEC_PER_SEC         /* a watch that ends sooner without an event has failed */
 #define GOOD_LIFE        (10 * USEC_PER_SEC) /* one that lived this long ends the series of failures before it */
 
 enum phase {
@@ -50,7 +52,7 @@ struct reflector {
         unsigned failures;
         usec_t heard_at, watch_began_at;
         struct err error; /* code E_OK: up to date */
-        struct metric *lists_metric, *watches_metric, *stale_metric;
+        struct metric *lists_metric, *watches_metric, *stale_metric, *skipped_metric;
 };
 
 static void start(struct reflector *r, enum phase phase);
@@ -67,11 +69,16 @@ static const char *what(const struct reflector *r)
         return cache_type(r->cache)->plural;
 }
 
+static void expect_words(struct reflector *r)
+{
+        timer_after(&r->watchdog,
+                    r->phase == WATCH_LIST ? MIN(INITIAL_SILENCE, r->watchdog_after) : r->watchdog_after);
+}
+
 static void heard(struct reflector *r)
 {
         r->heard_at = loop_now(r->loop);
-        timer_after(&r->watchdog,
-                    r->phase == WATCH_LIST ? MIN(INITIAL_SILENCE, r->watchdog_after) : r->watchdog_after);
+        expect_words(r);
 }
 
 static void set_version(struct reflector *r, const char *version)
@@ -100,8 +107,16 @@ static void count(struct metric *m)
 static void recovered(struct reflector *r)
 {
         r->failures = 0;
-        r->expired_once = false;
         err_clear(&r->error);
+}
+
+/* A watch has ended. One that lived well ends a series of failures; a few events before the next one do not. */
+static void take_stock(struct reflector *r)
+{
+        if (r->phase != WATCH || loop_now(r->loop) - r->watch_began_at < GOOD_LIFE)
+                return;
+        r->failures = 0;
+        r->expired_once = false;
 }
 
 /* ---- failures: one place decides what comes next and when */
@@ -114,12 +129,16 @@ static usec_t backoff(struct reflector *r)
         return rng_jitter(loop_rng(r->loop), wait, 50);
 }
 
+static void fall_back(struct reflector *r);
+
 static void on_timer(struct timer *t)
 {
         struct reflector *r = CONTAINER_OF(t, struct reflector, timer);
 
         if (r->phase == WAITING)
                 start(r, r->next);
+        else if (r->phase == WATCH_LIST)
+                fall_back(r);
         else
                 err_clear(&r->error); /* a watch that has not failed by now stands, also without an event */
 }
@@ -140,31 +159,55 @@ static bool was_broken_off(enum err_code code)
                code == E_SERVER;
 }
 
+/* Servers without WatchList say 422 or 400, or never come to the end of it: the plain way always works. */
+static void fall_back(struct reflector *r)
+{
+        r->try_watch_list = false;
+        wait_then(r, LIST, 0);
+}
+
+/* Whether a watch can be had again where it was. Otherwise a list looks at all of it. */
+static bool may_resume(const struct reflector *r, enum err_code code)
+{
+        switch (code) {
+        case E_CONNECT:
+        case E_TLS:
+        case E_CONFIG:
+        case E_AUTH:
+        case E_BUSY:
+                return true;
+        case E_LOST:
+        case E_TIMEOUT:
+        case E_SERVER:
+                return r->failures < WATCH_TRIES;
+        default: /* gone, or back as another one; a version that is refused; an event that makes no sense */
+                return false;
+        }
+}
+
 static void fail(struct reflector *r, const struct err *err, usec_t retry_after)
 {
-        enum phase next = r->phase == WATCH ? WATCH : LIST;
+        enum phase next;
         usec_t delay;
 
         if (was_broken_off(err->code))
                 r->probe_due = true;
-        if (r->phase == WATCH && loop_now(r->loop) - r->watch_began_at >= GOOD_LIFE)
-                r->failures = 0;
+        take_stock(r);
+        next = r->phase == WATCH && may_resume(r, err->code) ? WATCH : LIST;
         if (err->code == E_EXPIRED) {
                 free(TAKE_PTR(r->continue_token));
                 LOG_INFO(rlog(r), "Listing anew because a version expired", F_STR("resource", what(r)),
                          F_STR("version", r->version));
                 /* In a watch: the list may not be older than what was seen. In a list: that was too much to ask. */
                 r->consistent = r->phase != WATCH;
-                next = LIST;
                 if (!r->expired_once) {
                         r->expired_once = true;
                         wait_then(r, LIST, 0);
                         return;
                 }
         }
-        if (err->code == E_NOT_FOUND || err->code == E_FORBIDDEN)
-                next = LIST; /* the resource may come back as another one: look at all of it */
-        if (err->code == E_NOT_FOUND && r->phase == LIST && r->synced) {
+        if (err->code == E_NOT_FOUND && r->phase != WATCH && r->synced) {
+                free(TAKE_PTR(r->continue_token)); /* what was on the pages before goes too */
                 cache_begin_replace(r->cache);
                 cache_end_replace(r->cache);
         }
@@ -187,18 +230,36 @@ static void left_behind(struct reflector *r, const char *server_version)
         wait_then(r, LIST, 0);
 }
 
+/*
+ * 1: the value is in RET. 0: it is over our limits (nested too deeply, too many values): left out, because whoever may
+ * write one such object must not be able to blind us to all others.
+ */
+static int parse_or_skip(struct reflector *r, struct str text, struct json **ret, struct err *err)
+{
+        struct err why = ERR_INIT;
+
+        arena_reset(&r->arena, KEEP_ARENA);
+        *ret = json_parse(&r->arena, text, NULL, &why);
+        if (*ret)
+                return 1;
+        if (why.code != E_TOO_LARGE)
+                return err_set(err, why.code, "%s of %s: %s", r->phase == LIST ? "list" : "watch", what(r),
+                               why.text);
+        LOG_ERROR(rlog(r), "An object is beyond what can be read, and is left out",
+                  F_STR("resource", what(r)), F_UINT("bytes", text.n), F_ERR(&why));
+        count(r->skipped_metric);
+        return 0;
+}
+
 /* ---- list */
 
 static int on_item(void *arg, struct str text, struct err *err)
 {
         struct reflector *r = arg;
         struct json *object;
+        int got = parse_or_skip(r, text, &object, err);
 
-        arena_reset(&r->arena, KEEP_ARENA);
-        object = json_parse(&r->arena, text, NULL, err);
-        if (!object)
-                return err_wrap(err, "list of %s", what(r));
-        return cache_put(r->cache, object, &r->arena, true, err);
+        return got > 0 ? cache_put(r->cache, object, &r->arena, true, err) : got;
 }
 
 static void on_list_data(void *arg, struct str chunk)
@@ -232,7 +293,7 @@ static void list_complete(struct reflector *r, const char *version)
 static int read_list_end(struct reflector *r, const char **ret_version, struct err *err)
 {
         struct str rest;
-        struct json *list;
+        struct json *list, *items;
         const char *token;
 
         if (json_split_end(r->split, &rest, err) < 0)
@@ -242,7 +303,9 @@ static int read_list_end(struct reflector *r, const char **ret_version, struct e
         if (!list)
                 return -1;
         *ret_version = meta_str(list, "resourceVersion");
-        if (!json_is(json_at(list, "items"), JSON_ARRAY) || !*ret_version)
+        items = json_at(list, "items");
+        /* Go writes an empty list as null. */
+        if ((!json_is(items, JSON_ARRAY) && !json_is(items, JSON_NULL)) || !*ret_version)
                 return err_set(err, E_PROTOCOL, "the server's answer is no list");
         token = meta_str(list, "continue");
         free(r->continue_token);
@@ -311,18 +374,23 @@ static int on_error_event(struct reflector *r, const struct json *object, struct
         return -1;
 }
 
-static void on_bookmark(struct reflector *r, const struct json *object)
+static int on_bookmark(struct reflector *r, const struct json *object, struct err *err)
 {
+        const char *version = meta_str(object, "resourceVersion");
         const char *end = json_str(json_at(json_at(object, "metadata"), "annotations"),
                                    "k8s.io/initial-events-end");
 
+        if (!version)
+                return err_set(err, E_PROTOCOL, "a watch of %s sent a bookmark without a version", what(r));
         if (r->phase == WATCH_LIST && streq(end, "true")) {
                 r->phase = WATCH;
-                list_complete(r, meta_str(object, "resourceVersion"));
-        } else if (r->phase == WATCH &&
-                   rv_cmp(str_of(meta_str(object, "resourceVersion")), str_of(r->version)) > 0) {
-                set_version(r, meta_str(object, "resourceVersion"));
+                timer_cancel(&r->timer);
+                expect_words(r);
+                list_complete(r, version);
+        } else if (r->phase == WATCH && rv_cmp(str_of(version), str_of(r->version)) > 0) {
+                set_version(r, version);
         }
+        return 0;
 }
 
 static int on_object(struct reflector *r, const char *type, struct json *object, struct err *err)
@@ -354,11 +422,10 @@ static int on_event(void *arg, struct str text, struct err *err)
         struct reflector *r = arg;
         struct json *event, *object;
         const char *type;
+        int got = parse_or_skip(r, text, &event, err);
 
-        arena_reset(&r->arena, KEEP_ARENA);
-        event = json_parse(&r->arena, text, NULL, err);
-        if (!event)
-                return err_wrap(err, "watch of %s", what(r));
+        if (got <= 0)
+                return got;
         type = json_str_or(event, "type", "");
         object = json_at(event, "object");
         if (streq(type, "ERROR"))
@@ -367,10 +434,8 @@ static int on_event(void *arg, struct str text, struct err *err)
                 r->got_event = true;
                 recovered(r);
         }
-        if (streq(type, "BOOKMARK")) {
-                on_bookmark(r, object);
-                return 0;
-        }
+        if (streq(type, "BOOKMARK"))
+                return on_bookmark(r, object, err);
         if (streq(type, "ADDED") || streq(type, "MODIFIED") || streq(type, "DELETED"))
                 return on_object(r, type, object, err);
         return err_set(err, E_PROTOCOL, "a watch of %s sent an event of type '%s'", what(r), type);
@@ -378,13 +443,10 @@ static int on_event(void *arg, struct str text, struct err *err)
 
 static void watch_failed(struct reflector *r, const struct err *err, usec_t retry_after)
 {
-        if (r->phase == WATCH_LIST && (err->code == E_REFUSED || err->code == E_TIMEOUT)) {
-                /* Servers without it say 422 or 400, or never come to the end of it: the plain way always works. */
-                r->try_watch_list = false;
-                wait_then(r, LIST, 0);
-                return;
-        }
-        fail(r, err, retry_after);
+        if (r->phase == WATCH_LIST && (err->code == E_REFUSED || err->code == E_TIMEOUT))
+                fall_back(r);
+        else
+                fail(r, err, retry_after);
 }
 
 static void on_watch_data(void *arg, struct str chunk)
@@ -414,7 +476,9 @@ static void on_watch_done(void *arg, const struct kube_answer *answer, const str
                 watch_failed(r, &e, 0);
                 return;
         }
+        take_stock(r);
         recovered(r);
+        r->heard_at = loop_now(r->loop);
         stop_stream(r);
         start(r, WATCH);
 }
@@ -442,8 +506,7 @@ static void start_watch(struct reflector *r)
         if (initial)
                 cache_begin_replace(r->cache);
         count(initial ? r->lists_metric : r->watches_metric);
-        if (!initial)
-                timer_after(&r->timer, SHORT_LIFE);
+        timer_after(&r->timer, initial ? INITIAL_MAX : SHORT_LIFE);
         r->split = json_split_new(SPLIT_VALUES, OBJECT_MAX, on_event, r);
         r->call = kube_stream(r->kube, &req, on_watch_data, on_watch_done, r);
 }
@@ -459,6 +522,7 @@ static void on_probe_done(void *arg, const struct kube_answer *answer, const str
         r->probe = NULL;
         if (err)
                 return; /* the watch will hear of it too, or the watchdog asks again */
+        r->heard_at = loop_now(r->loop);
         if (r->phase != WATCH)
                 return;
         r->probe_due = false;
@@ -512,13 +576,15 @@ static void on_silence(struct timer *t)
 
 static void start(struct reflector *r, enum phase phase)
 {
-        r->phase = phase == LIST && r->try_watch_list && !r->continue_token && !r->consistent ? WATCH_LIST
-                                                                                              : phase;
+        /* After a failure the plain way, whatever it was that failed. */
+        bool watch_list = r->try_watch_list && !r->continue_token && !r->consistent && !r->failures;
+
+        r->phase = phase == LIST && watch_list ? WATCH_LIST : phase;
         if (r->phase == LIST)
                 start_list(r);
         else
                 start_watch(r);
-        heard(r);
+        expect_words(r);
         if (r->phase == WATCH && r->probe_due)
                 start_probe(r);
 }
@@ -536,6 +602,14 @@ static const struct metric_family stale_family = {
                 NULL,
                 0};
 
+static const struct metric_family skipped_family = {
+                "sonde_reflector_skipped_objects_total",
+                "Objects left out because they are beyond what can be read.",
+                METRIC_COUNTER,
+                metric_labels,
+                NULL,
+                0};
+
 static void init_metrics(struct reflector *r)
 {
         const char *labels[] = {cache_type(r->cache)->group, cache_type(r->cache)->plural};
@@ -545,6 +619,7 @@ static void init_metrics(struct reflector *r)
         r->lists_metric = metrics_get(r->metrics, &lists_family, labels);
         r->watches_metric = metrics_get(r->metrics, &watches_family, labels);
         r->stale_metric = metrics_get(r->metrics, &stale_family, labels);
+        r->skipped_metric = metrics_get(r->metrics, &skipped_family, labels);
 }
 
 struct reflector *reflector_new(const struct reflector_config *config)
@@ -564,6 +639,7 @@ struct reflector *reflector_new(const struct reflector_config *config)
         r->on_version = config->on_version;
         r->arg = config->arg;
         r->version = xstrdup("");
+        r->heard_at = loop_now(r->loop);
         r->try_watch_list = !config->no_watch_list;
         err_set(&r->error, E_BUSY, "%s are not listed yet", cache_type(config->cache)->plural);
         init_metrics(r);

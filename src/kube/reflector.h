@@ -1,9 +1,9 @@
 /*
  * reflector.h - keeps a cache equal to the server.
  *
- *   start ──> watchlist ──(refused once)──> list, page by page ──> watch ──> (end) watch again at the last version
- *                                             ^                      │
- *                                             └── 410, version went back, watchdog ──┘
+ *   start ──> watchlist ──(refused, failed)──> list, page by page ──> watch ──> (end) watch again at the last version
+ *                                                ^                      │
+ *                                                └── 410, version went back, any failure that lasts ──┘
  *
  * - The first list may come from the server's cache (resourceVersion 0); a later one is not older than what was seen;
  *   after 410 or "too large" it is a consistent read.
@@ -12,8 +12,10 @@
  * - A watch that ends is resumed at once, but one that lived under a second without an event counts as a failure;
  *   failures back off from 100 ms to 30 s, doubled, with jitter. 429 waits as told. There is no busy loop.
  * - Dead peers: TCP keepalive (http_client) and, above it, the watchdog: when a watch has said nothing for 100 s, or
- *   was connected again after a failure, one consistent `limit=1` list asks for the server's version. If that is lower
- *   than ours (etcd was restored) everything is listed anew; if the server has moved on without telling, too.
+ *   was connected again after a failure, it is begun again where it was (what was missed comes now, or 410 does) and
+ *   one consistent `limit=1` list asks for the server's version: lower than ours (etcd was restored), and everything is
+ *   listed anew.
+ * - An object that is beyond what can be read (nested too deeply) is logged, counted and left out, not waited for.
  * - 404 (the CRD is not there) and 403 wait with backoff like any failure, and are told through reflector_error().
  */
 #pragma once
