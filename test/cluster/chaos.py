@@ -69,6 +69,8 @@ def all_schedules():
         for seed, (faults, wrong) in zip(SEEDS, pool.map(schedule, SEEDS)):
             for name, n in faults.items():
                 total[name] = total.get(name, 0) + n
+            if seed % 50 == 0:
+                diag(f"{seed} of {len(SEEDS)} after {time.monotonic() - began:.0f} s")
             if wrong:
                 failed.append(seed)
                 diag(f"SONDE_SEED={seed} test/cluster/chaos.py: {wrong}")
