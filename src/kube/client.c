@@ -157,13 +157,19 @@ static void count(struct kube_call *c, int status)
         metric_add(n->metric, 1);
 }
 
+static void stop_waiting(struct kube_call *c)
+{
+        list_remove(&c->limited);
+        if (c->waiting_auth)
+                kube_auth_cancel(c->kube->auth, c);
+        c->waiting_auth = false;
+}
+
 static void call_free(struct kube_call *c)
 {
         list_remove(&c->node);
-        list_remove(&c->limited);
         timer_cancel(&c->timer);
-        if (c->waiting_auth)
-                kube_auth_cancel(c->kube->auth, c);
+        stop_waiting(c);
         if (c->http)
                 http_call_cancel(c->http);
         buf_done(&c->error_body);
@@ -202,6 +208,22 @@ static void fail_later(struct kube_call *c)
 {
         timer_init(&c->timer, c->kube->loop, on_pending_error);
         timer_after(&c->timer, 0);
+}
+
+static void on_late(struct timer *t)
+{
+        struct kube_call *c = CONTAINER_OF(t, struct kube_call, timer);
+
+        stop_waiting(c);
+        err_set(&c->pending, E_TIMEOUT, "timed out before it was sent");
+        call_done(c, NULL, &c->pending);
+}
+
+/* For a token of the limit, or for credentials: not beyond its own time. */
+static void wait_until_late(struct kube_call *c)
+{
+        timer_init(&c->timer, c->kube->loop, on_late);
+        timer_at(&c->timer, c->deadline);
 }
 
 /* ---- again */
@@ -398,10 +420,17 @@ static void call_start(struct kube_call *c)
         struct kube_credentials cred = {0};
         int r;
 
+        timer_cancel(&c->timer);
+        if (loop_now(c->kube->loop) >= c->deadline) { /* in this very turn */
+                wait_until_late(c);
+                return;
+        }
         r = kube_auth_get(c->kube->auth, &cred, on_auth_ready, c, &c->pending);
         c->waiting_auth = r == 0;
-        if (r == 0)
+        if (r == 0) {
+                wait_until_late(c);
                 return;
+        }
         if (r < 0 || ensure_http(c->kube, &cred, &c->pending) < 0) {
                 fail_later(c);
                 return;
@@ -442,6 +471,7 @@ static void admit(struct kube_call *c)
                 return;
         }
         list_append(&k->limited, &c->limited);
+        wait_until_late(c);
         if (!timer_pending(&k->limiter))
                 serve_limited(&k->limiter);
 }
@@ -547,12 +577,15 @@ int kube_do(struct kube *k, const struct kube_request *request, struct arena *a,
             struct err *err)
 {
         struct sync_call s = {.arena = a, .err = err};
+        struct kube_call *call;
 
-        kube_send(k, request, on_sync_done, &s);
+        call = kube_send(k, request, on_sync_done, &s);
         while (!s.done && loop_turn(k->loop, true))
                 continue;
-        if (!s.done)
+        if (!s.done) {
+                kube_cancel(call); /* it would tell somebody who has gone */
                 return err_set(err, E_CANCELED, "interrupted");
+        }
         if (s.r == 0 && ret_body)
                 *ret_body = s.body;
         return s.r;

@@ -7,7 +7,8 @@
  *   - anything that was certainly not carried out: no connection, 429 or 503 with Retry-After (which is respected),
  *     401 once after the credentials were renewed;
  *   - reads (get, list) also after a lost connection or a 5xx.
- * A write whose outcome is unknown comes back as E_LOST or E_TIMEOUT: its caller reads and decides again.
+ * A write whose outcome is unknown (also a 504) comes back as E_LOST or E_TIMEOUT: its caller reads and decides again.
+ * The timeout counts from kube_send(), also while a call waits for the limit or for credentials.
  * 500 "request is too large", 413 and 422 are permanent (E_TOO_LARGE, E_REFUSED).
  */
 #pragma once
@@ -25,6 +26,7 @@ struct kube_options {
         struct metrics *metrics;  /* rest_client_*; may be NULL */
 };
 
+/* CONFIG is borrowed and outlives it. */
 struct kube *kube_new(struct loop *loop, const struct kube_config *config, const struct kube_options *options,
                       struct err *err) _must_check_;
 void kube_free(struct kube *k); /* calls that are under way end without a callback */

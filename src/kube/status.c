@@ -1,6 +1,6 @@
 #include "kube/kube.h"
 
-enum { STATUS_DEPTH = 16, MESSAGE_MAX = 600 };
+enum { STATUS_DEPTH = 16, MESSAGE_MAX = 600, RETRY_AFTER_MAX = 3600 };
 
 static const char *const verb_names[] = {
                 [KUBE_GET] = "get",
@@ -39,7 +39,7 @@ static enum err_code server_error_code(const struct kube_status *s)
         /* A list at a version the server has not reached: after an etcd restore it may never come. */
         if (streq(s->cause, "ResourceVersionTooLarge") || strstr(s->message, "Too large resource version"))
                 return E_EXPIRED;
-        return s->code == 503 || s->code == 504 ? E_BUSY : E_SERVER;
+        return s->code == 503 ? E_BUSY : s->code == 504 ? E_TIMEOUT : E_SERVER;
 }
 
 static enum err_code code_of(const struct kube_status *s, enum kube_verb verb)
@@ -51,6 +51,8 @@ static enum err_code code_of(const struct kube_status *s, enum kube_verb verb)
                 return E_FORBIDDEN;
         case 404:
                 return E_NOT_FOUND;
+        case 408:
+                return E_TIMEOUT;
         case 409:
                 return conflict_code(s);
         case 410:
@@ -72,7 +74,7 @@ static void read_status(const struct json *body, struct kube_status *ret)
 {
         const struct json *details = json_at(body, "details");
         const struct json *cause = json_first(json_at(details, "causes"));
-        int64_t code = json_int(body, "code", 0);
+        int64_t code = json_int(body, "code", 0), retry_after;
 
         if (code >= 100 && code <= 599)
                 ret->code = (int)code;
@@ -80,7 +82,8 @@ static void read_status(const struct json *body, struct kube_status *ret)
         ret->message = json_str_or(body, "message", "");
         ret->cause = json_str_or(cause, "reason", "");
         ret->has_causes = cause != NULL;
-        ret->retry_after = (usec_t)MAX(json_int(details, "retryAfterSeconds", 0), (int64_t)0) * USEC_PER_SEC;
+        retry_after = json_int(details, "retryAfterSeconds", 0);
+        ret->retry_after = (usec_t)MIN(MAX(retry_after, (int64_t)0), (int64_t)RETRY_AFTER_MAX) * USEC_PER_SEC;
 }
 
 /* The first line of a body that is no Status (text of an unknown group, a proxy's HTML), if it is fit to print. */
@@ -98,6 +101,7 @@ int kube_status_error(struct arena *a, int http_status, struct str body, enum ku
                       struct kube_status *ret, struct err *err)
 {
         static const struct json_limits limits = {.bytes = 256 * 1024, .depth = STATUS_DEPTH, .nodes = 10000};
+        const char *message;
         struct kube_status local;
         struct json *j;
 
@@ -112,8 +116,8 @@ int kube_status_error(struct arena *a, int http_status, struct str body, enum ku
         /* A Status inside a watch has its own code; outside, the status line is the truth. */
         if (http_status != 200)
                 ret->code = http_status;
+        message = ret->message[0] ? ret->message : http_status_text(ret->code);
         return err_set(err, code_of(ret, verb), "the server said %d%s%s: %.*s", ret->code,
                        ret->reason[0] ? " " : "", ret->reason,
-                       (int)utf8_cut(ret->message, strlen(ret->message), MESSAGE_MAX),
-                       ret->message[0] ? ret->message : http_status_text(ret->code));
+                       (int)utf8_cut(message, strlen(message), MESSAGE_MAX), message);
 }
