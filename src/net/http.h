@@ -14,7 +14,7 @@ struct http_header {
 
 struct http_headers {
         const struct http_header *v;
-        size_t                    n;
+        size_t n;
 };
 
 /* The first value of that name (ASCII case ignored), or STR_NULL. */
@@ -32,9 +32,9 @@ const char *http_status_text(int status);
 
 /* http://host:port/path, https://[::1]:6443. RET points into TEXT. */
 struct url {
-        bool       tls;
+        bool tls;
         struct str host; /* without brackets */
-        uint16_t   port; /* the scheme's if not given */
+        uint16_t port;   /* the scheme's if not given */
         struct str path; /* from the first '/', without '?' and what follows; may be empty */
         struct str user; /* "user:password" of a proxy URL, or empty */
 };

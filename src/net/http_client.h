@@ -21,42 +21,42 @@ struct http_client;
 struct http_call;
 
 struct http_client_config {
-        const char        *url;   /* origin: scheme, host, port; a path is put in front of every request's */
-        const char        *proxy; /* http://[user:password@]host:port for CONNECT, or NULL */
-        struct tls        *tls;   /* for https; borrowed a reference */
-        const char        *user_agent;
-        unsigned           max_connections; /* 0: 8 */
-        usec_t             connect_timeout; /* name, TCP, TLS; 0: 10 s */
-        usec_t             dead_after;      /* unacknowledged data or keepalives; 0: 30 s */
-        usec_t             idle_timeout;    /* keep an unused connection this long; 0: 55 s */
-        struct http_limits limits;          /* zeros: the defaults */
+        const char *url;   /* origin: scheme, host, port; a path is put in front of every request's */
+        const char *proxy; /* http://[user:password@]host:port for CONNECT, or NULL */
+        struct tls *tls;   /* for https; borrowed a reference */
+        const char *user_agent;
+        unsigned max_connections;  /* 0: 8 */
+        usec_t connect_timeout;    /* name, TCP, TLS; 0: 10 s */
+        usec_t dead_after;         /* unacknowledged data or keepalives; 0: 30 s */
+        usec_t idle_timeout;       /* keep an unused connection this long; 0: 55 s */
+        struct http_limits limits; /* zeros: the defaults */
 };
 
-struct http_client *http_client_new(struct loop *loop, const struct http_client_config *config, struct err *err)
-                _must_check_;
+struct http_client *http_client_new(struct loop *loop, const struct http_client_config *config,
+                                    struct err *err) _must_check_;
 /* Open calls end without a callback. Safe inside callbacks. */
 void http_client_free(struct http_client *c);
 /* From now on use TLS (certificates were rotated); connections in use go on, idle ones are closed. */
 void http_client_set_tls(struct http_client *c, struct tls *tls);
 
 struct http_request {
-        const char               *method;
-        const char               *target; /* path and query, encoded */
+        const char *method;
+        const char *target; /* path and query, encoded */
         /* beside Host, User-Agent, Content-Length, Connection, Transfer-Encoding, Expect, Upgrade: not a caller's */
-        struct http_headers       headers;
-        struct str                body;    /* p == NULL: none */
-        bool                      stream;  /* own connection; no limit on the body; on_data gets it as it comes */
-        usec_t                    timeout; /* until the end (streams: until the headers of the answer); 0: 60 s */
-        usec_t                    idle_timeout; /* streams: longest silence; 0: none */
+        struct http_headers headers;
+        struct str body;     /* p == NULL: none */
+        bool stream;         /* own connection; no limit on the body; on_data gets it as it comes */
+        usec_t timeout;      /* until the end (streams: until the headers of the answer); 0: 60 s */
+        usec_t idle_timeout; /* streams: longest silence; 0: none */
         /* Asked right before the first byte leaves; false: E_CANCELED and nothing was sent. May be NULL. */
         bool (*may_send)(void *arg);
         void *may_send_arg;
 };
 
 struct http_answer {
-        int                 status;
+        int status;
         struct http_headers headers; /* valid for the call of the callback */
-        struct str          body;    /* whole, for calls that are not streams */
+        struct str body;             /* whole, for calls that are not streams */
 };
 
 struct http_handlers {
@@ -77,7 +77,7 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
 /* Ends the call without a callback (its connection is closed). Safe inside its own callbacks; in on_end it does nothing. */
 void http_call_cancel(struct http_call *call);
 void http_call_pause(struct http_call *call, bool pause); /* streams; a pause does not count as silence */
-bool http_call_was_reused(const struct http_call *call); /* valid in on_end too */
-bool http_call_was_sent(const struct http_call *call);   /* any byte of the request left */
+bool http_call_was_reused(const struct http_call *call);  /* valid in on_end too */
+bool http_call_was_sent(const struct http_call *call);    /* any byte of the request left */
 
 DEFINE_CLEANUP_PTR(struct http_client *, http_client_free)

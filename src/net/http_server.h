@@ -19,34 +19,34 @@ struct http_server;
 struct http_exchange; /* one request and its answer */
 
 struct http_server_config {
-        const char        *listen; /* "127.0.0.1:8081", "[::]:8443", ":8080" (all), "unix:/path", port 0: any free one */
-        struct tls        *tls;    /* NULL: plain */
+        const char *listen; /* "127.0.0.1:8081", "[::]:8443", ":8080" (all), "unix:/path", port 0: any free one */
+        struct tls *tls; /* NULL: plain */
         struct http_limits limits;
-        unsigned           max_connections; /* 0: 1024 */
-        usec_t             header_timeout;  /* from the first byte to a complete request; 0: 10 s */
-        usec_t             idle_timeout;    /* between requests; 0: 120 s */
-        size_t             backlog;         /* of one stream; 0: 4 MiB */
+        unsigned max_connections; /* 0: 1024 */
+        usec_t header_timeout;    /* from the first byte to a complete request; 0: 10 s */
+        usec_t idle_timeout;      /* between requests; 0: 120 s */
+        size_t backlog;           /* of one stream; 0: 4 MiB */
         void (*on_request)(void *arg, struct http_exchange *ex);
         void *arg;
 };
 
-struct http_server *http_server_new(struct loop *loop, const struct http_server_config *config, struct err *err)
-                _must_check_;
+struct http_server *http_server_new(struct loop *loop, const struct http_server_config *config,
+                                    struct err *err) _must_check_;
 /* Stops listening and closes every connection; on_close of open exchanges is not called. */
-void     http_server_free(struct http_server *s);
+void http_server_free(struct http_server *s);
 /* Stops listening; open exchanges may end, connections close after them. */
-void     http_server_drain(struct http_server *s);
+void http_server_drain(struct http_server *s);
 uint16_t http_server_port(const struct http_server *s);
 /* Uses TLS for new connections (the certificate was rotated). */
 void http_server_set_tls(struct http_server *s, struct tls *tls);
 
 /* ---- the request; all borrowed from the exchange */
-struct str                 http_method(const struct http_exchange *ex);
-struct str                 http_path(const struct http_exchange *ex);  /* as sent, still encoded, without the query */
-struct str                 http_query(const struct http_exchange *ex); /* after '?', may be empty */
+struct str http_method(const struct http_exchange *ex);
+struct str http_path(const struct http_exchange *ex);  /* as sent, still encoded, without the query */
+struct str http_query(const struct http_exchange *ex); /* after '?', may be empty */
 const struct http_headers *http_request_headers(const struct http_exchange *ex);
-struct str                 http_body(const struct http_exchange *ex);
-struct loop               *http_loop(const struct http_exchange *ex);
+struct str http_body(const struct http_exchange *ex);
+struct loop *http_loop(const struct http_exchange *ex);
 /* CN and O's of a verified client certificate, "CN\nO\nO", or STR_NULL. */
 struct str http_client_subject(const struct http_exchange *ex);
 
@@ -57,7 +57,8 @@ char *url_decode(struct str s, struct arena *a);
 
 /* ---- the answer; one of the two ways, and then the exchange is the server's again */
 void http_reply(struct http_exchange *ex, int status, const char *content_type, struct str body);
-void http_reply_headers(struct http_exchange *ex, int status, const struct http_headers *headers, struct str body);
+void http_reply_headers(struct http_exchange *ex, int status, const struct http_headers *headers,
+                        struct str body);
 
 /* A chunked answer. ON_CLOSE (once) says that the peer has gone or was cut; after http_stream_end() it is not called. */
 void http_stream_start(struct http_exchange *ex, int status, const struct http_headers *headers,

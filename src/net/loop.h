@@ -18,32 +18,34 @@ struct loop;
 /* CLOCK (borrowed; NULL: the real one) and LOG (borrowed; may be NULL) outlive the loop. */
 struct loop *loop_new(struct clock *clock, const struct log *log, struct err *err) _must_check_;
 /* After everything that uses it. Runs what is deferred; does not wait for the worker (see loop_offload()). */
-void         loop_free(struct loop *loop);
-int          loop_run(struct loop *loop); /* until loop_stop(); returns its code */
-bool         loop_turn(struct loop *loop, bool may_wait); /* one round; false: stopped, or nothing left to wait for */
-void         loop_stop(struct loop *loop, int code);
+void loop_free(struct loop *loop);
+int loop_run(struct loop *loop);                  /* until loop_stop(); returns its code */
+bool loop_turn(struct loop *loop, bool may_wait); /* one round; false: stopped, or nothing left to wait for */
+void loop_stop(struct loop *loop, int code);
 
-usec_t            loop_now(const struct loop *loop);  /* CLOCK_BOOTTIME when this turn began */
-usec_t            loop_wall(const struct loop *loop); /* wall time, now */
-struct clock     *loop_clock(struct loop *loop);
+usec_t loop_now(const struct loop *loop);  /* CLOCK_BOOTTIME when this turn began */
+usec_t loop_wall(const struct loop *loop); /* wall time, now */
+struct clock *loop_clock(struct loop *loop);
 const struct log *loop_log(const struct loop *loop);
-struct rng       *loop_rng(struct loop *loop); /* for jitter */
+struct rng *loop_rng(struct loop *loop); /* for jitter */
 
 /* ---- descriptors */
 struct io {
         struct loop *loop; /* NULL: not added */
-        int          fd;
-        uint32_t     events;
+        int fd;
+        uint32_t events;
         void (*fn)(struct io *io, uint32_t events);
 };
-int  io_add(struct loop *loop, struct io *io, int fd, uint32_t events, void (*fn)(struct io *io, uint32_t events));
-void io_set(struct io *io, uint32_t events); /* EPOLLIN, EPOLLOUT, EPOLLRDHUP; no system call when unchanged */
-void io_remove(struct io *io);               /* does not close; harmless when not added */
+int io_add(struct loop *loop, struct io *io, int fd, uint32_t events,
+           void (*fn)(struct io *io, uint32_t events));
+void io_set(struct io *io,
+            uint32_t events);  /* EPOLLIN, EPOLLOUT, EPOLLRDHUP; no system call when unchanged */
+void io_remove(struct io *io); /* does not close; harmless when not added */
 
 /* ---- timers */
 struct timer {
         struct heap_node node;
-        struct loop     *loop;
+        struct loop *loop;
         void (*fn)(struct timer *timer);
 };
 void timer_init(struct timer *t, struct loop *loop, void (*fn)(struct timer *timer));
@@ -55,7 +57,7 @@ bool timer_pending(const struct timer *t);
 /* ---- the end of this turn: FN once, after all events of the batch. Where things are freed. */
 struct defer {
         struct list node;
-        bool        pending;
+        bool pending;
         void (*fn)(struct defer *defer);
 };
 void defer_run(struct loop *loop, struct defer *d, void (*fn)(struct defer *defer));

@@ -13,16 +13,16 @@
 struct tls; /* a context: reference-counted, shared by connections */
 
 struct tls_config {
-        struct str  ca;         /* PEM bundle; empty: the system's (clients), no client certificates (servers) */
-        struct str  cert, key;  /* PEM; both or none */
+        struct str ca; /* PEM bundle; empty: the system's (clients), no client certificates (servers) */
+        struct str cert, key;    /* PEM; both or none */
         const char *server_name; /* to verify, in place of the host connected to */
-        bool        server;
-        bool        insecure; /* clients: accept any certificate */
+        bool server;
+        bool insecure; /* clients: accept any certificate */
 };
 
 struct tls *tls_new(const struct tls_config *config, struct err *err) _must_check_;
 struct tls *tls_ref(struct tls *tls);
-void        tls_unref(struct tls *tls);
+void tls_unref(struct tls *tls);
 
 /* SHA-256 in lower-case hex; here because OpenSSL is. */
 enum { SHA256_HEX_MAX = 65 };
