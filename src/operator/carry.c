@@ -1,5 +1,7 @@
 #include "operator/runtime.h"
 
+#define AGAIN_MIN (100 * USEC_PER_MS) /* a moment that has passed must not become a busy loop */
+
 /*
  * The steps of a decision: what must not exist, what must exist, the status, the events. Each step either has nothing
  * to do or sends one request and goes on from its answer.
@@ -11,7 +13,8 @@ static void finish(struct task *t)
         if (t->decision.again_at) {
                 usec_t now = loop_wall(t->rt->op->cfg.loop);
 
-                queue_add_after(t->rt->queue, str_of(t->item->key), usec_sub(t->decision.again_at, now));
+                queue_add_after(t->rt->queue, str_of(t->item->key),
+                                MAX(usec_sub(t->decision.again_at, now), AGAIN_MIN));
         }
         if (t->stalled_reason && streq(t->stalled_reason, "NameConflict"))
                 runtime_finished(t, QUEUE_RETRY, RESULT_ERROR); /* the stranger may go away */
@@ -23,8 +26,16 @@ static void finish(struct task *t)
 
 /* ---- failures */
 
+/* Not before the server wants to be asked again, if it said when. */
+static void try_later(struct task *t, usec_t retry_after)
+{
+        if (retry_after)
+                queue_add_after(t->rt->queue, str_of(t->item->key), retry_after);
+        runtime_finished(t, retry_after ? QUEUE_OK : QUEUE_RETRY, RESULT_ERROR);
+}
+
 /* A permanent refusal is told on the request; everything else is decided again later. */
-void carry_failed(struct task *t, const struct err *err)
+void carry_failed(struct task *t, const struct err *err, usec_t retry_after)
 {
         const struct log *log = loop_log(t->rt->op->cfg.loop);
 
@@ -39,7 +50,7 @@ void carry_failed(struct task *t, const struct err *err)
         if (err->code != E_CONFLICT && err->code != E_FENCED && err->code != E_CANCELED)
                 LOG_WARN(log, "A write failed; deciding again later", F_STR("controller", t->rt->c->name),
                          F_STR("namespace", t->ns), F_STR("name", t->name), F_ERR(err));
-        runtime_finished(t, QUEUE_RETRY, RESULT_ERROR);
+        try_later(t, retry_after);
 }
 
 /* ---- one request */
@@ -70,7 +81,7 @@ static void on_deleted(void *arg, const struct kube_answer *answer, const struct
 
         t->call = NULL;
         if (err && err->code != E_NOT_FOUND) {
-                carry_failed(t, err);
+                carry_failed(t, err, answer->retry_after);
                 return;
         }
         if (t->target)
@@ -102,6 +113,7 @@ static bool delete_one(struct task *t, const struct must_not_exist *gone)
 static void on_status_written(void *arg, const struct kube_answer *answer, const struct err *err)
 {
         struct task *t = arg;
+        const char *uid = meta_str(t->view.request, "uid"), *version;
 
         t->call = NULL;
         if (err && err->code == E_NOT_FOUND) { /* deleted meanwhile: the cache will say so */
@@ -109,14 +121,17 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
                 return;
         }
         if (err && t->stalled_reason) { /* not even that could be told */
-                runtime_finished(t, QUEUE_RETRY, RESULT_ERROR);
+                try_later(t, answer->retry_after);
                 return;
         }
         if (err) {
-                carry_failed(t, err);
+                carry_failed(t, err, answer->retry_after);
                 return;
         }
-        expect_version(t->item, &t->rt->sources[0], meta_str(carry_parse(t, answer), "resourceVersion"));
+        version = meta_str(carry_parse(t, answer), "resourceVersion");
+        expect_version(t->item, &t->rt->sources[0], version);
+        if (version && streq(version, meta_str(t->view.request, "resourceVersion")))
+                settled_remember(t->item, uid, version, t->target_hash); /* all of ours is there already */
         carry_next(t);
 }
 
@@ -155,6 +170,10 @@ static bool write_status(struct task *t)
         if (t->stalled_reason)
                 status = stalled_status(t, status);
         if (!status || json_equal(status, json_at(req, "status")))
+                return false;
+        /* It differs by what others wrote, or by what the server made of ours: writing it again changed nothing. */
+        t->target_hash = arena_printf(a, "%016llx", (unsigned long long)json_hash(status));
+        if (settled_known(t->item, meta_str(req, "uid"), meta_str(req, "resourceVersion"), t->target_hash))
                 return false;
         if (t->stalled_reason)
                 decide_event(&t->decision, &t->view, EVENT_WARNING, t->stalled_reason, "%s",

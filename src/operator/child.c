@@ -80,7 +80,7 @@ static void on_applied(void *arg, const struct kube_answer *answer, const struct
 
         t->call = NULL;
         if (err) {
-                carry_failed(t, err);
+                carry_failed(t, err, answer->retry_after);
                 return;
         }
         got = carry_parse(t, answer);
@@ -96,11 +96,18 @@ static void apply(struct task *t, const struct json *found)
 {
         struct arena *a = &t->arena;
         struct json *o = t->creating->json, *meta = json_at(o, "metadata");
+        const char *uid = meta_str(found, "uid"), *version = meta_str(found, "resourceVersion");
         struct kube_request r = {
                         .verb = KUBE_APPLY, .type = t->creating->type, .name = t->target_name, .force = true};
+        struct err err = ERR_INIT;
 
-        json_set(a, meta, "uid", json_string(a, meta_str(found, "uid")));
-        json_set(a, meta, "resourceVersion", json_string(a, meta_str(found, "resourceVersion")));
+        if (!uid || !version) {
+                err_set(&err, E_PROTOCOL, "what the server said about %s is no object", t->target_name);
+                carry_failed(t, &err, 0);
+                return;
+        }
+        json_set(a, meta, "uid", json_string(a, uid));
+        json_set(a, meta, "resourceVersion", json_string(a, version));
         r.body = str_of(json_print(a, o));
         json_remove(meta, "uid");
         json_remove(meta, "resourceVersion");
@@ -113,7 +120,7 @@ static void on_taken_over(void *arg, const struct kube_answer *answer, const str
 
         t->call = NULL;
         if (err)
-                carry_failed(t, err);
+                carry_failed(t, err, answer->retry_after);
         else
                 apply(t, carry_parse(t, answer));
 }
@@ -127,13 +134,13 @@ static void on_looked_at_fields(void *arg, const struct kube_answer *answer, con
 
         t->call = NULL;
         if (err) {
-                carry_failed(t, err);
+                carry_failed(t, err, answer->retry_after);
                 return;
         }
         found = carry_parse(t, answer);
         if (!streq(meta_str(found, "uid"), t->target_uid)) {
                 err_set(&stale, E_CONFLICT, "%s was replaced meanwhile", t->target_name);
-                carry_failed(t, &stale);
+                carry_failed(t, &stale, 0);
                 return;
         }
         patch = ownership_patch(&t->arena, found, t->rt->manager);
@@ -194,7 +201,7 @@ static void on_looked_at_existing(void *arg, const struct kube_answer *answer, c
 
         t->call = NULL;
         if (err) {
-                carry_failed(t, err);
+                carry_failed(t, err, answer->retry_after);
                 return;
         }
         found = carry_parse(t, answer);
@@ -220,7 +227,7 @@ static void on_created(void *arg, const struct kube_answer *answer, const struct
                 return;
         }
         if (err) {
-                carry_failed(t, err);
+                carry_failed(t, err, answer->retry_after);
                 return;
         }
         expect(t, carry_parse(t, answer));

@@ -173,6 +173,14 @@ static void look_up_next(struct task *t)
 
 /* ---- decide */
 
+/* What was decided without the answers is not carried out, nor is the request forgotten. */
+static void give_up_asking(struct task *t)
+{
+        LOG_ERROR(loop_log(t->rt->op->cfg.loop), "A controller wants more look-ups than it may have",
+                  F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns), F_STR("name", t->name));
+        runtime_finished(t, QUEUE_RETRY, RESULT_ERROR);
+}
+
 static void decide(struct task *t)
 {
         const struct controller *c = t->rt->c;
@@ -183,10 +191,12 @@ static void decide(struct task *t)
         t->view.n_answers = t->answers.n;
         c->plan(&t->view, &t->decision);
         c->settle(&t->view, &t->decision);
-        if (t->decision.n_wants && t->rounds++ < ROUNDS_MAX)
+        if (t->decision.n_wants == 0)
+                carry_out(t);
+        else if (t->rounds++ < ROUNDS_MAX)
                 look_up_next(t);
         else
-                carry_out(t);
+                give_up_asking(t);
 }
 
 static struct task *task_new(struct runtime *rt, struct str key)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 enum { CONCURRENCY_DEFAULT = 16, KEY_MAX = 63 + 1 + 253 + 1 };
+#define PUMP_TIME (10 * USEC_PER_MS) /* then others get their turn: the lease, a scrape, the next list */
 
 /* ---- items */
 
@@ -96,12 +97,19 @@ static bool all_synced(const struct runtime *rt)
 static void pump_runtime(struct runtime *rt)
 {
         unsigned limit = rt->op->cfg.concurrency ? rt->op->cfg.concurrency : CONCURRENCY_DEFAULT;
+        const struct clock *clock = loop_clock(rt->op->cfg.loop);
+        usec_t until = usec_add(clock_boot(clock), PUMP_TIME);
 
         if (!all_synced(rt))
                 return;
         while (rt->running < limit) {
-                struct str key = queue_take(rt->queue);
+                struct str key;
 
+                if (clock_boot(clock) >= until) {
+                        runtime_pump_soon(rt->op);
+                        return;
+                }
+                key = queue_take(rt->queue);
                 if (!key.p)
                         return;
                 rt->running++;

@@ -58,7 +58,10 @@ struct expectation {
         char text[];
 };
 
-/* An apply whose outcome the server wrote differently (defaults, "1000m" to "1"): not to be fought over. */
+/*
+ * An apply whose outcome the server wrote differently (defaults, "1000m" to "1"), or that changed nothing (of a status,
+ * in which others have fields too): not to be fought over.
+ */
 struct settled {
         struct settled *next;
         char *uid, *version, *hash;
@@ -108,7 +111,7 @@ void task_free(struct task *t);
 /* carry.c */
 void carry_out(struct task *t);
 void carry_next(struct task *t);
-void carry_failed(struct task *t, const struct err *err);
+void carry_failed(struct task *t, const struct err *err, usec_t retry_after);
 /* Fills in namespace, manager and the leader's check. */
 void carry_send(struct task *t, struct kube_request *r, kube_done done);
 struct json *carry_parse(struct task *t, const struct kube_answer *answer);

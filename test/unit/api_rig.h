@@ -111,6 +111,28 @@ static inline struct request *api_next(struct api *api, const char *method, cons
         return q;
 }
 
+static inline struct request *api_waiting(struct api *api, const char *method, const char *path)
+{
+        list_foreach (node, &api->waiting) {
+                struct request *q = CONTAINER_OF(node, struct request, node);
+
+                if (str_has_prefix(str_of(q->line), str_of(method)) && str_eq(q->path, str_of(path)))
+                        return q;
+        }
+        return NULL;
+}
+
+/* The first request that is METHOD of PATH, whatever else there is. */
+static inline struct request *api_find(struct api *api, const char *method, const char *path)
+{
+        struct request *q = NULL;
+
+        net_until(&api->net, (q = api_waiting(api, method, path)));
+        list_remove(&q->node);
+        list_append(&api->taken, &q->node);
+        return q;
+}
+
 /* Nothing more was asked, and nothing is about to be. */
 static inline void api_quiet(struct api *api)
 {

@@ -1,0 +1,379 @@
+#include "unit/operator_rig.h"
+
+/* ---- exactly what is needed */
+
+/* The child is created once; nothing is decided before it is seen; the status is written once. */
+static void one_create_one_status(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+        char *map;
+
+        r->mind.child = true;
+        r->mind.status = "{'done': true}";
+        begin(r);
+        q = api_find(&r->api, "POST", MAPS_NS);
+        map = map_of(&q->arena, q->body, "s", 101);
+        assert_non_null(strstr(map, "\"controller\":true"));
+        assert_non_null(strstr(map, "\"sonde.dev/controller\":\"test\""));
+        api_answer(q, 201, map);
+        q = api_find(&r->api, "PATCH", IN_NS "/s/status");
+        assert_non_null(strstr(q->body, "\"uid\":\"uid-s\""));
+        assert_non_null(strstr(q->body, "\"resourceVersion\":\"10\""));
+        api_answer(q, 200, sample(&q->arena, "s", 102, "{\"done\":true}"));
+        turns(r);
+        assert_int_equal(r->mind.decisions, 1);
+        assert_false(operator_idle(r->op));
+        say(r, r->watch, "MODIFIED", sample(&q->arena, "s", 102, "{\"done\":true}"));
+        assert_int_equal(r->mind.decisions, 1); /* our ConfigMap has not been seen yet */
+        say(r, r->maps_watch, "ADDED", map);
+        pass(r, 10 * SEC);
+        assert_int_equal(r->mind.decisions, 2);
+        assert_true(list_empty(&r->api.waiting));
+        assert_true(operator_idle(r->op));
+}
+
+/* A field of somebody else in the status, or one that the server leaves out: not to be fought over. */
+static void status_that_cannot_be_had(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct request *q;
+
+        r->mind.status = "{'done': true}";
+        r->mind.again = 1; /* looked at again and again */
+        begin_with(r, sample(&a, "s", 10, "{\"done\":true,\"theirs\":1}"), "");
+        q = api_find(&r->api, "PATCH", IN_NS "/s/status");
+        api_answer(q, 200, sample(&a, "s", 10, "{\"done\":true,\"theirs\":1}"));
+        pass(r, 10 * SEC);
+        assert_true(r->mind.decisions > 5);
+        assert_null(api_waiting(&r->api, "PATCH", IN_NS "/s/status"));
+        r->mind.status = "{'done': false}"; /* but another one is written */
+        say(r, r->watch, "MODIFIED", sample(&a, "s", 120, "{\"done\":true,\"theirs\":1}"));
+        api_find(&r->api, "PATCH", IN_NS "/s/status");
+}
+
+/* ---- the wrong answer */
+
+/* The ConfigMap of an earlier plan; EXTRA: more of its metadata. */
+static char *old_map(struct arena *a, const char *extra)
+{
+        return arena_printf(
+                        a,
+                        "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"ns\","
+                        "\"name\":\"s\",\"uid\":\"uid-map-s\",\"resourceVersion\":\"50\","
+                        "\"labels\":{\"sonde.dev/controller\":\"test\"},\"annotations\":{\"sonde.dev/plan\":"
+                        "\"old\"},\"ownerReferences\":[{\"uid\":\"uid-s\",\"controller\":true}]%s},"
+                        "\"data\":{\"v\":\"old\"}}",
+                        extra);
+}
+
+/* After an answer that makes no sense nothing is applied without its uid and version. */
+static void nothing_is_applied_blindly(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct request *q;
+
+        r->mind.child = true;
+        begin_with(r, sample(&a, "s", 10, NULL), old_map(&a, ""));
+        api_answer(api_find(&r->api, "GET", MAPS_NS "/s"), 200,
+                   old_map(&a, ",\"managedFields\":[{\"manager\":\"sonde-test\",\"operation\":\"Update\"}]"));
+        api_answer(api_find(&r->api, "PATCH", MAPS_NS "/s"), 200, "<html>welcome to the proxy</html>");
+        pass(r, SEC);
+        assert_null(api_waiting(&r->api, "PATCH", MAPS_NS "/s"));
+        q = api_find(&r->api, "GET", MAPS_NS "/s"); /* looks again instead */
+        api_answer(q, 200, old_map(&a, ""));
+        q = api_find(&r->api, "PATCH", MAPS_NS "/s");
+        assert_non_null(strstr(q->body, "\"uid\":\"uid-map-s\""));
+        assert_non_null(strstr(q->body, "\"resourceVersion\":\"50\""));
+}
+
+static void strangers_are_left_alone(void **state)
+{
+        static const char *const strangers[] = {
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"x\",\"resourceVersion\":\"7\"}}",
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"x\",\"resourceVersion\":\"7\","
+                        "\"ownerReferences\":[{"
+                        "\"uid\":\"uid-other\",\"controller\":true}]}}",
+                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"x\",\"resourceVersion\":\"7\","
+                        "\"ownerReferences\":[{"
+                        "\"uid\":\"uid-s\"}]}}",
+                        "<html></html>",
+        };
+        struct rig *r = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(strangers); i++) {
+                struct request *q;
+
+                r->mind.child = true;
+                begin(r);
+                api_refuse(api_find(&r->api, "POST", MAPS_NS), 409, "AlreadyExists", NULL);
+                api_answer(api_find(&r->api, "GET", MAPS_NS "/s"), 200, strangers[i]);
+                q = api_find(&r->api, "PATCH", IN_NS "/s/status");
+                assert_non_null(strstr(q->body, "\"NameConflict\""));
+                operator_free(TAKE_PTR(r->op));
+                turns(r);
+                api_free_requests(&r->api.waiting);
+        }
+}
+
+static void refusals_are_told_and_not_repeated(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+        char *status;
+
+        r->mind.child = true;
+        begin(r);
+        api_refuse(api_find(&r->api, "POST", MAPS_NS), 422, "Invalid", NULL);
+        q = api_find(&r->api, "PATCH", IN_NS "/s/status");
+        assert_non_null(strstr(q->body, "\"type\":\"Stalled\",\"status\":\"True\""));
+        assert_non_null(strstr(q->body, "422 Invalid: told so"));
+        status = json_print(&q->arena, json_at(json_parse(&q->arena, str_of(q->body), NULL, NULL), "status"));
+        api_answer(q, 200, sample(&q->arena, "s", 102, status));
+        api_answer(api_find(&r->api, "POST", "/apis/events.k8s.io/v1/namespaces/ns/events"), 201, "{}");
+        turns(r);
+        /* Its own status comes back: the same is decided, refused and not told again. */
+        say(r, r->watch, "MODIFIED", sample(&q->arena, "s", 102, status));
+        api_refuse(api_find(&r->api, "POST", MAPS_NS), 422, "Invalid", NULL);
+        pass(r, 100 * SEC);
+        list_foreach (node, &r->api.waiting) /* watchdogs, but no writes */
+                assert_true(str_has_prefix(str_of(CONTAINER_OF(node, struct request, node)->line),
+                                           STR("GET ")));
+        assert_int_equal(r->mind.decisions, 2);
+}
+
+/* ---- pressure */
+
+static void waits_as_the_server_says(void **state)
+{
+        struct rig *r = *state;
+
+        r->mind.child = true;
+        begin(r);
+        api_refuse(api_find(&r->api, "POST", MAPS_NS), 429, "TooManyRequests", "90");
+        turns(r);
+        pass(r, 89 * SEC);
+        assert_null(api_waiting(&r->api, "POST", MAPS_NS));
+        pass(r, 2 * SEC);
+        api_find(&r->api, "POST", MAPS_NS);
+}
+
+static void a_past_moment_is_no_busy_loop(void **state)
+{
+        struct rig *r = *state;
+
+        r->mind.again = 1;
+        begin(r);
+        turns(r);
+        pass(r, 10 * SEC);
+        assert_in_range(r->mind.decisions, 2, 110);
+}
+
+/* A long backlog with nothing to do must not keep the lease from being renewed. */
+static void a_backlog_lets_others_in(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        _cleanup_(buf_done) struct buf items = BUF_INIT(8 << 20);
+        unsigned most = 0;
+
+        for (unsigned i = 0; i < 2000; i++)
+                buf_printf(&items, "%s%s", i ? "," : "", sample(&a, arena_printf(&a, "s%u", i), 10, NULL));
+        r->mind.costs = USEC_PER_MS;
+        r->wait_to_lead = true;
+        begin_with(r, buf_cstr(&items), "");
+        operator_lead(r->op);
+        while (r->mind.decisions < 2000) {
+                unsigned before = r->mind.decisions;
+
+                net_turn(&r->api.net);
+                most = MAX(most, r->mind.decisions - before);
+        }
+        assert_in_range(most, 1, 100);
+}
+
+/* Look-ups are bounded; who asks for ever is told so, and tried again, but not at once. */
+static void endless_wants(void **state)
+{
+        struct rig *r = *state;
+        char path[128];
+        unsigned n;
+
+        r->mind.child = true;
+        r->mind.wants = 1000;
+        begin(r);
+        for (n = 0; n < 4; n++) {
+                snprintf(path, sizeof(path), MAPS_NS "/wanted-%u", n);
+                api_refuse(api_find(&r->api, "GET", path), 404, "NotFound", NULL);
+        }
+        turns(r);
+        assert_true(list_empty(&r->api.waiting)); /* half a decision is not carried out */
+        pass(r, SEC);
+        api_find(&r->api, "GET", MAPS_NS "/wanted-0");
+}
+
+/* ---- the end, at any moment */
+
+static void freed_while_in_work(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+
+        for (int i = 0; i < 5; i++) {
+                memset(&r->mind, 0, sizeof(r->mind));
+                r->mind.clock = &r->api.net.clock;
+                r->mind.child = i != 0;
+                r->mind.wants = i == 1;
+                r->mind.status = "{'x': 1}";
+                begin(r);
+                if (i == 1)
+                        q = api_find(&r->api, "GET", MAPS_NS "/wanted-0");
+                else if (i == 0)
+                        q = api_find(&r->api, "PATCH", IN_NS "/s/status");
+                else
+                        q = api_find(&r->api, "POST", MAPS_NS);
+                if (i == 3) {
+                        api_refuse(q, 409, "AlreadyExists", NULL);
+                        q = api_find(&r->api, "GET", MAPS_NS "/s");
+                }
+                if (i == 4) { /* waits for its own write and for a retry */
+                        api_answer(q, 201, map_of(&q->arena, q->body, "s", 101));
+                        q = api_find(&r->api, "PATCH", IN_NS "/s/status");
+                        api_refuse(q, 409, "Conflict", NULL);
+                        turns(r);
+                }
+                operator_free(TAKE_PTR(r->op));
+                if (q->ex)
+                        api_answer(q, 200, "{}");
+                pass(r, 10 * SEC);
+                api_free_requests(&r->api.waiting);
+        }
+}
+
+static void drained(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+        char *map;
+
+        r->mind.child = true;
+        r->mind.status = "{'x': 1}";
+        begin(r);
+        q = api_find(&r->api, "POST", MAPS_NS);
+        say(r, r->watch, "ADDED", sample(&q->arena, "t", 105, NULL));
+        api_find(&r->api, "POST", MAPS_NS); /* never answered in time: canceled by its timeout */
+        operator_drain(r->op, on_drained, r);
+        say(r, r->watch, "ADDED", sample(&q->arena, "u", 106, NULL));
+        map = map_of(&q->arena, q->body, "s", 107);
+        api_answer(q, 201, map);
+        q = api_find(&r->api, "PATCH", IN_NS "/s/status"); /* what was begun is finished */
+        api_answer(q, 200, sample(&q->arena, "s", 108, "{\"x\":1}"));
+        turns(r);
+        assert_int_equal(r->drained, 0);
+        r->free_when_drained = true;
+        pass(r, 61 * SEC);
+        assert_int_equal(r->drained, 1);
+        assert_null(r->op);
+        assert_null(api_waiting(&r->api, "POST", MAPS_NS)); /* u was not begun */
+        assert_int_equal(r->mind.decisions, 2);
+}
+
+static void drained_at_once(void **state)
+{
+        struct rig *r = *state;
+
+        begin(r);
+        turns(r);
+        r->free_when_drained = true;
+        operator_drain(r->op, on_drained, r);
+        assert_int_equal(r->drained, 0); /* from the loop */
+        turns(r);
+        assert_int_equal(r->drained, 1);
+}
+
+static void not_ours_any_more(void **state)
+{
+        struct rig *r = *state;
+
+        r->mind.child = true;
+        r->forbid = true;
+        begin(r);
+        pass(r, 30 * SEC);
+        assert_null(api_waiting(&r->api, "POST", MAPS_NS));
+        assert_in_range(r->mind.decisions, 2, 20); /* with backoff */
+        r->forbid = false;
+        pass(r, 60 * SEC);
+        api_find(&r->api, "POST", MAPS_NS);
+}
+
+/* Deleted and made again under the same name while in work. */
+static void recreated(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        r->mind.child = true;
+        begin(r);
+        q = api_find(&r->api, "POST", MAPS_NS);
+        say(r, r->watch, "DELETED", sample(&a, "s", 103, NULL));
+        say(r, r->watch, "ADDED",
+            "{\"apiVersion\":\"example.sonde.dev/"
+            "v1\",\"kind\":\"Sample\",\"metadata\":{\"namespace\":\"ns\",\"name\":"
+            "\"s\",\"uid\":\"uid-new\",\"resourceVersion\":\"104\"}}");
+        assert_null(api_waiting(&r->api, "POST", MAPS_NS));
+        api_answer(q, 201, map_of(&q->arena, q->body, "s", 102)); /* for the old one, and collected with it */
+        turns(r);
+        say(r, r->maps_watch, "ADDED", map_of(&q->arena, q->body, "s", 102));
+        pass(r, 3 * SEC);
+        q = api_find(&r->api, "POST", MAPS_NS);
+        assert_non_null(strstr(q->body, "\"uid\":\"uid-new\""));
+        api_refuse(q, 409, "AlreadyExists", NULL);
+        api_answer(api_find(&r->api, "GET", MAPS_NS "/s"), 404, "");
+        pass(r, SEC);
+        api_find(&r->api, "POST", MAPS_NS);
+}
+
+static void deletes_carry_the_uid(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct request *q;
+
+        r->mind.gone = true;
+        begin_with(r, sample(&a, "s", 10, NULL), old_map(&a, ""));
+        q = api_find(&r->api, "DELETE", MAPS_NS "/s");
+        assert_non_null(strstr(q->body, "\"preconditions\":{\"uid\":\"uid-map-s\"}"));
+        api_answer(q, 200, "{}");
+        pass(r, 10 * SEC);
+        assert_int_equal(r->mind.decisions, 1); /* it has not been seen to go */
+        say(r, r->maps_watch, "DELETED",
+            "{\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"s\",\"uid\":\"uid-map-s\","
+            "\"resourceVersion\":\"110\"}}");
+        pass(r, 3 * SEC);
+        assert_int_equal(r->mind.decisions, 2);
+        assert_true(list_empty(&r->api.waiting));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static const struct CMUnitTest tests[] = {
+                TEST(one_create_one_status),
+                TEST(status_that_cannot_be_had),
+                TEST(nothing_is_applied_blindly),
+                TEST(strangers_are_left_alone),
+                TEST(refusals_are_told_and_not_repeated),
+                TEST(waits_as_the_server_says),
+                TEST(a_past_moment_is_no_busy_loop),
+                TEST(a_backlog_lets_others_in),
+                TEST(endless_wants),
+                TEST(freed_while_in_work),
+                TEST(drained),
+                TEST(drained_at_once),
+                TEST(not_ours_any_more),
+                TEST(recreated),
+                TEST(deletes_carry_the_uid),
+};
+UNIT_MAIN(tests)
