@@ -119,6 +119,7 @@ def run(cluster):
         seconds, writes = until_idle(p, 600)
         cpu = cpu_seconds(p.pid)
         rss, anon = memory(p.pid)
+    time.sleep(2)  # the audit log is written after the answer
     counts = audited(cluster)
     creates = sum(n for (verb, what, _), n in counts.items() if verb == "create" and what == "configmaps")
     patches = sum(n for (verb, what, _), n in counts.items() if verb == "patch" and what == "samples/status")
