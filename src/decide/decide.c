@@ -72,7 +72,7 @@ void decide_event(struct decision *d, const struct view *v, enum event_type type
         *vec_push(&d->events) = (struct event){.type = type, .reason = reason, .note = note};
 }
 
-static const struct json *find_condition(const struct json *status, const char *type)
+static struct json *find_condition(const struct json *status, const char *type)
 {
         json_foreach (c, json_at(status, "conditions"))
                 if (streq(json_str(c, "type"), type))
@@ -87,15 +87,19 @@ void decide_condition(const struct view *v, struct json *status, const char *typ
         const struct json *before = find_condition(json_at(v->request, "status"), type);
         const char *since = json_str(before, "lastTransitionTime");
         int64_t generation = json_int(json_at(v->request, "metadata"), "generation", 0);
-        struct json *list = json_at(status, "conditions");
+        struct json *list = json_at(status, "conditions"), *condition;
         char now[TIME_TEXT_MAX];
 
-        if (!list)
+        if (!json_is(list, JSON_ARRAY)) /* also when somebody else wrote something odd */
                 list = json_set(a, status, "conditions", json_array(a));
         if (!since || !streq(json_str(before, "status"), value))
                 since = time_format(v->now, now);
-        json_append(list, json_build(a,
-                                     "{'type': %s, 'status': %s, 'observedGeneration': %lld, "
-                                     "'lastTransitionTime': %s, 'reason': %s, 'message': %s}",
-                                     type, value, (long long)generation, since, reason, message));
+        condition = find_condition(status, type);
+        if (!condition)
+                condition = json_append(list, json_build(a, "{'type': %s}", type));
+        json_set(a, condition, "status", json_string(a, value));
+        json_set(a, condition, "observedGeneration", json_i64(a, generation));
+        json_set(a, condition, "lastTransitionTime", json_string(a, since));
+        json_set(a, condition, "reason", json_string(a, reason));
+        json_set(a, condition, "message", json_string(a, message));
 }

@@ -109,8 +109,9 @@ void decide_event(struct decision *d, const struct view *v, enum event_type type
                   const char *fmt, ...) _printf_(5, 6);
 
 /*
- * Sets condition TYPE in STATUS (an object with a list "conditions", made if missing), keeping lastTransitionTime from
- * the request's present status unless the condition's status changes. VALUE is "True", "False" or "Unknown".
+ * Sets condition TYPE in STATUS (an object with a list "conditions", made if missing), in the place of one of that type,
+ * keeping lastTransitionTime from the request's present status unless the condition's status changes. STATUS is the
+ * caller's own (a copy, if it begins with what is there). VALUE is "True", "False" or "Unknown".
  */
 void decide_condition(const struct view *v, struct json *status, const char *type, const char *value,
                       const char *reason, const char *message);

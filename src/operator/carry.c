@@ -139,18 +139,11 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
 static struct json *stalled_status(struct task *t, struct json *status)
 {
         struct arena *a = &t->arena;
-        struct json *list;
 
         if (!status)
                 status = json_is(json_at(t->view.request, "status"), JSON_OBJECT)
                                          ? json_copy(a, json_at(t->view.request, "status"))
                                          : json_object(a);
-        list = json_at(status, "conditions");
-        for (struct json *c = json_first(list), *next; c; c = next) {
-                next = json_next(list, c);
-                if (streq(json_str(c, "type"), "Ready") || streq(json_str(c, "type"), "Stalled"))
-                        json_take(list, c);
-        }
         decide_condition(&t->view, status, "Ready", "False", t->stalled_reason, t->stalled_message);
         decide_condition(&t->view, status, "Stalled", "True", t->stalled_reason, t->stalled_message);
         return status;
