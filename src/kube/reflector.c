@@ -139,7 +139,7 @@ static void on_timer(struct timer *t)
                 start(r, r->next);
         else if (r->phase == WATCH_LIST)
                 fall_back(r);
-        else
+        else if (!r->probe_due)
                 err_clear(&r->error); /* a watch that has not failed by now stands, also without an event */
 }
 
@@ -532,6 +532,8 @@ static void on_probe_done(void *arg, const struct kube_answer *answer, const str
         /* Events may have come since: only the version we had when we asked must have been reached. */
         if (version && rv_cmp(str_of(version), str_of(r->probed_version)) < 0)
                 left_behind(r, version);
+        else
+                err_clear(&r->error);
 }
 
 static void start_probe(struct reflector *r)

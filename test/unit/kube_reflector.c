@@ -577,6 +577,22 @@ static void history_went_back(void **state)
         api_quiet(&r->api);
 }
 
+/* A server that takes requests and says nothing is not one that is up to date. */
+static void the_error_stays_until_something_is_heard(void **state)
+{
+        struct rig *r = *state;
+        struct request *q = watching(r), *probe;
+
+        api_cut(q);
+        pass(r, SEC);
+        hear_probed(r, &probe);
+        pass(r, 20 * SEC);
+        assert_int_equal(reflector_error(r->reflector)->code, E_LOST);
+        answer_list(probe, "10", "", NULL);
+        pass(r, SEC);
+        assert_null(reflector_error(r->reflector));
+}
+
 static void age_is_the_servers_silence(void **state)
 {
         struct rig *r = *state;
@@ -656,6 +672,7 @@ static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(object_beyond_limits, setup, teardown),
                 cmocka_unit_test_setup_teardown(silence_asks_again, setup, teardown),
                 cmocka_unit_test_setup_teardown(history_went_back, setup, teardown),
+                cmocka_unit_test_setup_teardown(the_error_stays_until_something_is_heard, setup, teardown),
                 cmocka_unit_test_setup_teardown(age_is_the_servers_silence, setup, teardown),
                 cmocka_unit_test_setup_teardown(freed_in_every_phase, setup, teardown),
 };
