@@ -6,6 +6,7 @@
  *   not seen     POST ── created ──────────────────────────────────────────────> next
  *                  └── AlreadyExists ── GET ── not ours: NameConflict ─────────> next
  *                                        ├── ours, out of our watch's sight ──> apply
+ *                                        ├── ours, of a kind that is not watched, the plan changed ──> as below
  *                                        └── ours (an answer was lost) ───────> next
  *   seen         as planned ───────────────────────────────────────────────────> next
  *                somebody changed it ─────────────────────────────────────────> apply
@@ -125,11 +126,24 @@ static void on_taken_over(void *arg, const struct kube_answer *answer, const str
                 apply(t, carry_parse(t, answer));
 }
 
+/* FOUND is whole, with managedFields. */
+static void take_over(struct task *t, const struct json *found)
+{
+        struct kube_request r = {.verb = KUBE_PATCH_JSON, .type = t->creating->type, .name = t->target_name};
+        struct json *patch = ownership_patch(&t->arena, found, t->rt->manager);
+
+        if (!patch) {
+                apply(t, found);
+                return;
+        }
+        r.body = str_of(json_print(&t->arena, patch));
+        carry_send(t, &r, on_taken_over);
+}
+
 static void on_looked_at_fields(void *arg, const struct kube_answer *answer, const struct err *err)
 {
         struct task *t = arg;
-        struct kube_request r = {.verb = KUBE_PATCH_JSON, .type = t->creating->type, .name = t->target_name};
-        struct json *found, *patch;
+        struct json *found;
         struct err stale = ERR_INIT;
 
         t->call = NULL;
@@ -143,27 +157,29 @@ static void on_looked_at_fields(void *arg, const struct kube_answer *answer, con
                 carry_failed(t, &stale, 0);
                 return;
         }
-        patch = ownership_patch(&t->arena, found, t->rt->manager);
-        if (!patch) {
-                apply(t, found);
-                return;
-        }
-        r.body = str_of(json_print(&t->arena, patch));
-        carry_send(t, &r, on_taken_over);
+        take_over(t, found);
+}
+
+static bool has_plan(const struct task *t, const struct json *object)
+{
+        const struct json *notes = json_at(json_at(object, "metadata"), "annotations");
+
+        return streq(json_str(notes, OPERATOR_ANNOTATION_PLAN), t->target_hash);
+}
+
+static bool is_settled(const struct task *t, const struct json *object)
+{
+        return settled_known(t->item, meta_str(object, "uid"), meta_str(object, "resourceVersion"),
+                             t->target_hash);
 }
 
 /* Our own labels and the owner need no look: without them it would not be among the children. */
 static bool change(struct task *t, const struct object *seen)
 {
-        const char *version = meta_str(seen->json, "resourceVersion");
-        const char *plan = json_str(json_at(json_at(seen->json, "metadata"), "annotations"),
-                                    OPERATOR_ANNOTATION_PLAN);
         struct kube_request look = {.verb = KUBE_GET, .type = seen->type, .name = seen->name};
-        bool same_plan = streq(plan, t->target_hash);
+        bool same_plan = has_plan(t, seen->json);
 
-        if (same_plan && contains(seen->json, t->creating->json))
-                return false;
-        if (settled_known(t->item, seen->uid, version, t->target_hash))
+        if ((same_plan && contains(seen->json, t->creating->json)) || is_settled(t, seen->json))
                 return false;
         t->target_uid = seen->uid;
         dress(t, t->creating);
@@ -193,6 +209,14 @@ static bool in_sight(const struct task *t, const struct json *found)
         return !t->target || streq(label, t->rt->c->name);
 }
 
+/* What is watched is compared when it is seen; the rest only here. */
+static bool as_planned(const struct task *t, const struct json *found)
+{
+        if (t->target || t->creating->how == EXIST_ONCE)
+                return true;
+        return (has_plan(t, found) && contains(found, t->creating->json)) || is_settled(t, found);
+}
+
 static void on_looked_at_existing(void *arg, const struct kube_answer *answer, const struct err *err)
 {
         struct task *t = arg;
@@ -210,6 +234,8 @@ static void on_looked_at_existing(void *arg, const struct kube_answer *answer, c
                 name_conflict(t);
         } else if (!in_sight(t, found)) {
                 apply(t, found);
+        } else if (!as_planned(t, found)) {
+                take_over(t, found);
         } else {
                 expect(t, found);
                 carry_next(t);

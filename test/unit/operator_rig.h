@@ -9,11 +9,12 @@
 
 #include "operator/runtime.h"
 
-#define SEC     USEC_PER_SEC
-#define SAMPLES "/apis/example.sonde.dev/v1/samples"
-#define IN_NS   "/apis/example.sonde.dev/v1/namespaces/ns/samples"
-#define MAPS    "/api/v1/configmaps"
-#define MAPS_NS "/api/v1/namespaces/ns/configmaps"
+#define SEC      USEC_PER_SEC
+#define SAMPLES  "/apis/example.sonde.dev/v1/samples"
+#define IN_NS    "/apis/example.sonde.dev/v1/namespaces/ns/samples"
+#define MAPS     "/api/v1/configmaps"
+#define MAPS_NS  "/api/v1/namespaces/ns/configmaps"
+#define ACCOUNTS "/api/v1/namespaces/ns/serviceaccounts"
 
 static const struct kube_type SAMPLE = {"example.sonde.dev", "v1", "samples", "Sample", true, true};
 
@@ -21,6 +22,7 @@ struct mind {
         struct clock *clock;
         bool child;         /* a ConfigMap must exist */
         bool gone;          /* none of them must */
+        bool account;       /* a ServiceAccount must exist, which is not watched */
         const char *value;  /* data.v of it */
         const char *status; /* JSON with ' for "; NULL: as it is */
         usec_t again;       /* wall */
@@ -51,6 +53,11 @@ static inline void plan(const struct view *v, struct decision *d)
         if (m->child)
                 decide_exist(d, &KUBE_CONFIGMAP,
                              json_build(v->arena, "{'metadata': {'name': %s}, 'data': {'v': %s}}", name,
+                                        m->value ? m->value : "1"),
+                             EXIST_APPLY);
+        if (m->account)
+                decide_exist(d, &KUBE_SERVICEACCOUNT,
+                             json_build(v->arena, "{'metadata': {'name': %s, 'labels': {'v': %s}}}", name,
                                         m->value ? m->value : "1"),
                              EXIST_APPLY);
         for (size_t i = 0; m->gone && i < v->n_children; i++)

@@ -336,6 +336,37 @@ static void recreated(void **state)
         api_find(&r->api, "POST", MAPS_NS);
 }
 
+/* What is not watched is looked at where its name is found taken, and follows the plan all the same. */
+static void unwatched_kinds_follow_the_plan(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+        char *account;
+
+        r->mind.account = true;
+        begin(r);
+        q = api_find(&r->api, "POST", ACCOUNTS);
+        account = map_of(&q->arena, q->body, "s", 101);
+        api_answer(q, 201, account);
+        turns(r);
+        assert_true(operator_idle(r->op)); /* nothing to wait for */
+
+        say(r, r->watch, "MODIFIED", sample(&q->arena, "s", 110, NULL)); /* a look for another reason */
+        api_refuse(api_find(&r->api, "POST", ACCOUNTS), 409, "AlreadyExists", NULL);
+        api_answer(api_find(&r->api, "GET", ACCOUNTS "/s"), 200, account);
+        turns(r);
+        assert_true(list_empty(&r->api.waiting)); /* as planned */
+
+        r->mind.value = "2";
+        say(r, r->watch, "MODIFIED", sample(&q->arena, "s", 120, NULL));
+        api_refuse(api_find(&r->api, "POST", ACCOUNTS), 409, "AlreadyExists", NULL);
+        api_answer(api_find(&r->api, "GET", ACCOUNTS "/s"), 200, account);
+        q = api_find(&r->api, "PATCH", ACCOUNTS "/s");
+        assert_string_equal(api_param(q, "force"), "true");
+        assert_non_null(strstr(q->body, "\"resourceVersion\":\"101\""));
+        assert_non_null(strstr(q->body, "\"v\":\"2\""));
+}
+
 static void deletes_carry_the_uid(void **state)
 {
         struct rig *r = *state;
@@ -374,6 +405,7 @@ static const struct CMUnitTest tests[] = {
                 TEST(drained_at_once),
                 TEST(not_ours_any_more),
                 TEST(recreated),
+                TEST(unwatched_kinds_follow_the_plan),
                 TEST(deletes_carry_the_uid),
 };
 UNIT_MAIN(tests)
