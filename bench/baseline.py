@@ -50,7 +50,7 @@ def operator(cluster):
 
 def create_requests(cluster):
     """About 1.3 kB each, as the baselines had."""
-    padding = {f"key-{i:02d}": "x" * 40 for i in range(14)}
+    padding = {f"key-{i:02d}": "x" * 40 for i in range(9)}
 
     def some(first):
         api = cluster.api()
@@ -115,6 +115,8 @@ def run(cluster):
 
     print(f"  creating {N} requests", flush=True)
     create_requests(cluster)
+    sample = cluster.api().get(f"{SAMPLES}/sample-00000")[1]
+    row("one request on the wire", f"{len(json.dumps(sample, separators=(',', ':')))} bytes", "about 1.3 kB")
     with operator(cluster) as p:
         seconds, writes = until_idle(p, 600)
         cpu = cpu_seconds(p.pid)

@@ -190,6 +190,28 @@ static void strip(struct json *object)
                 json_remove(notes, "kubectl.kubernetes.io/last-applied-configuration");
 }
 
+/* What the entry has anyway need not be in its text as well: a tenth of a small object. */
+static void strip_identity(struct json *object)
+{
+        struct json *meta = json_at(object, "metadata");
+
+        json_remove(meta, "name");
+        json_remove(meta, "namespace");
+        json_remove(meta, "uid");
+        json_remove(meta, "resourceVersion");
+}
+
+static void restore_identity(const struct cache_entry *e, struct json *object, struct arena *a)
+{
+        struct json *meta = json_at(object, "metadata");
+
+        json_set(a, meta, "name", json_string(a, e->name));
+        if (e->ns[0])
+                json_set(a, meta, "namespace", json_string(a, e->ns));
+        json_set(a, meta, "uid", json_string(a, e->uid));
+        json_set(a, meta, "resourceVersion", json_string(a, e->rv));
+}
+
 static void notify(struct cache *c, enum cache_change change, const struct entry *before,
                    const struct entry *after, bool initial)
 {
@@ -228,6 +250,7 @@ int cache_put(struct cache *c, struct json *object, struct arena *a, bool initia
                 c->project(object, a);
         if (read_fields(c, object, &f, err) < 0)
                 return -1;
+        strip_identity(object);
         buf_clear(&c->text);
         json_write(object, JSON_COMPACT, &c->text);
         if (c->text.overflow)
@@ -352,6 +375,7 @@ struct json *cache_parse(const struct cache *c, const struct cache_entry *e, str
 
         if (!j)
                 abort(); /* we wrote it */
+        restore_identity(e, j, a);
         json_set(a, j, "apiVersion", json_string(a, kube_api_version(c->type, a)));
         json_set(a, j, "kind", json_string(a, c->type->kind));
         return j;

@@ -17,7 +17,7 @@ struct cache;
 struct cache_entry {
         const char *ns, *name, *uid, *rv; /* never NULL; ns is "" for cluster-scoped objects */
         const char *owner;                /* uid of the controlling owner, "" if none */
-        struct str text;                  /* compact JSON, also NUL-terminated */
+        struct str text; /* compact JSON of the rest, also NUL-terminated; cache_parse() gives the whole */
 };
 
 struct cache_index {

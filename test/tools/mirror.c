@@ -22,6 +22,7 @@ struct mirror {
         struct reflector *reflector;
         struct io input;
         struct buf line, out;
+        struct arena arena;
         unsigned synced, changes;
 };
 
@@ -65,7 +66,8 @@ static void answer(struct mirror *m, bool objects)
                 buf_adds(&m->out, ",\"objects\":{");
                 while ((e = cache_next(m->cache, &i))) {
                         buf_printf(&m->out, "%s\"%s/%s\":", first ? "" : ",", e->ns, e->name);
-                        buf_addstr(&m->out, e->text);
+                        json_write(cache_parse(m->cache, e, &m->arena), JSON_COMPACT, &m->out);
+                        arena_reset(&m->arena, SIZE_MAX);
                         first = false;
                 }
                 buf_addc(&m->out, '}');
@@ -172,5 +174,6 @@ int main(int argc, char **argv)
                 cli_error("%s", err.text);
         buf_done(&m.line);
         buf_done(&m.out);
+        arena_done(&m.arena);
         return code < 0 ? 1 : code;
 }
