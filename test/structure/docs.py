@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The documents: every `make` command and every file they name exists, and the README's counts line is true."""
+"""The documents: every `make` command, link and file of the repository that they name is there."""
 
 import os
 import re
@@ -46,6 +46,17 @@ def every_link_leads_somewhere():
     assert not bad, bad
 
 
+def every_file_named_is_there():
+    """every file or folder of the repository that stands between backquotes is there (docs/seeds.md names what will be)"""
+    bad = []
+    for file, text in documents():
+        for span in [] if file == "docs/seeds.md" else re.findall(r"`([^`\n]+)`", text):
+            for path in re.findall(r"^(?:src|test|bench|scripts|docs|examples|deploy|python|web|\.ci)/[\w./-]*(?=$| )", span):
+                if not os.path.exists(os.path.join(ROOT, path)):
+                    bad.append(f"{file}: {path}")
+    assert not bad, bad
+
+
 def every_target_is_in_the_help():
     done = subprocess.run(["make", "help"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     listed = set(re.findall(r"^  make ([a-z-]+)", done.stdout, re.M))
@@ -58,5 +69,5 @@ def the_readme_names_the_two_commands():
     assert "make run" in spans and "make test" in spans
 
 
-main(every_make_command_is_a_target, every_link_leads_somewhere, every_target_is_in_the_help,
-     the_readme_names_the_two_commands)
+main(every_make_command_is_a_target, every_link_leads_somewhere, every_file_named_is_there,
+     every_target_is_in_the_help, the_readme_names_the_two_commands)

@@ -46,9 +46,5 @@ def targets():
         return {t["name"]: t["filename"][0] for t in json.load(f) if t["type"] == "executable"}
 
 
-built = targets()
-installed = [path for path in built.values() if os.path.exists(path)]
-tests = [no_stack_is_executable]
-if "sonde-pod" in built:
-    tests.append(sonde_pod_is_linked_statically)
-main(*tests)
+installed = [path for path in targets().values() if os.path.exists(path)]
+main(no_stack_is_executable, sonde_pod_is_linked_statically)
