@@ -144,8 +144,8 @@ static void next(struct run *r)
 {
         static const struct http_handlers handlers = {.on_end = on_end};
         static const struct http_header headers[] = {
-                        {{"Accept", 6}, {"application/json", 16}},
-                        {{"Authorization", 13}, {"Bearer 0123456789012345678901234567890123456789", 47}},
+                {{"Accept", 6}, {"application/json", 16}},
+                {{"Authorization", 13}, {"Bearer 0123456789012345678901234567890123456789", 47}},
         };
 
         if (r->to_start == 0)
@@ -296,8 +296,7 @@ int main(int argc, char **argv)
 {
         struct cert c = cert_make((struct cert_request){.cn = "bench", .san = "IP:127.0.0.1"});
         struct tls *server = tls_new(
-                        &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)},
-                        NULL);
+                &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)}, NULL);
         struct tls *client = tls_new(&(struct tls_config){.ca = str_of(c.cert)}, NULL);
         struct rlimit files = {8192, 8192};
         uint64_t requests = 20000;

@@ -50,7 +50,8 @@ static inline struct list *list_pop(struct list *head)
 
         if (node == head)
                 return NULL;
-        list_remove(node); /* NOLINT(clang-analyzer-unix.Malloc): it does not see that HEAD changes with its neighbours */
+        list_remove(
+                node); /* NOLINT(clang-analyzer-unix.Malloc): it does not see that HEAD changes with its neighbours */
         return node;
 }
 

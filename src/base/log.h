@@ -62,8 +62,8 @@ bool log_format_parse(struct str s, enum log_format *ret); /* logfmt, json */
                 if (l_ && (level_) <= l_->level)                                                       \
                         log_write(l_, (level_), "" msg_, (struct log_field[]){{0}, ##__VA_ARGS__} + 1, \
                                   sizeof((struct log_field[]){{0}, ##__VA_ARGS__}) /                   \
-                                                                  sizeof(struct log_field) -           \
-                                                  1);                                                  \
+                                                  sizeof(struct log_field) -                           \
+                                          1);                                                          \
         } while (0)
 #define LOG_ERROR(log, msg, ...) LOG_AT(log, LOG_LEVEL_ERROR, msg, ##__VA_ARGS__)
 #define LOG_WARN(log, msg, ...)  LOG_AT(log, LOG_LEVEL_WARN, msg, ##__VA_ARGS__)

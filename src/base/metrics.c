@@ -214,19 +214,17 @@ void metrics_write(struct metrics *m, struct buf *out)
 enum { PROC_CPU, PROC_RSS, PROC_VIRTUAL, PROC_FDS, PROC_MAX_FDS, PROC_START };
 
 static const struct metric_family process_families[] = {
-                [PROC_CPU] = {"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
-                              METRIC_COUNTER, NULL, NULL, 0},
-                [PROC_RSS] = {"process_resident_memory_bytes", "Resident memory size in bytes.", METRIC_GAUGE,
-                              NULL, NULL, 0},
-                [PROC_VIRTUAL] = {"process_virtual_memory_bytes", "Virtual memory size in bytes.",
-                                  METRIC_GAUGE, NULL, NULL, 0},
-                [PROC_FDS] = {"process_open_fds", "Number of open file descriptors.", METRIC_GAUGE, NULL,
-                              NULL, 0},
-                [PROC_MAX_FDS] = {"process_max_fds", "Maximum number of open file descriptors.", METRIC_GAUGE,
-                                  NULL, NULL, 0},
-                [PROC_START] = {"process_start_time_seconds",
-                                "Start time of the process since the epoch in seconds.", METRIC_GAUGE, NULL,
-                                NULL, 0},
+        [PROC_CPU] = {"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.",
+                      METRIC_COUNTER, NULL, NULL, 0},
+        [PROC_RSS] = {"process_resident_memory_bytes", "Resident memory size in bytes.", METRIC_GAUGE, NULL,
+                      NULL, 0},
+        [PROC_VIRTUAL] = {"process_virtual_memory_bytes", "Virtual memory size in bytes.", METRIC_GAUGE, NULL,
+                          NULL, 0},
+        [PROC_FDS] = {"process_open_fds", "Number of open file descriptors.", METRIC_GAUGE, NULL, NULL, 0},
+        [PROC_MAX_FDS] = {"process_max_fds", "Maximum number of open file descriptors.", METRIC_GAUGE, NULL,
+                          NULL, 0},
+        [PROC_START] = {"process_start_time_seconds", "Start time of the process since the epoch in seconds.",
+                        METRIC_GAUGE, NULL, NULL, 0},
 };
 
 static size_t count_fds(void)
@@ -259,7 +257,7 @@ static void collect_process(void *arg)
         getrlimit(RLIMIT_NOFILE, &limit);
         metric_set(m->process[PROC_CPU],
                    (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                                   (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+                           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
         metric_set(m->process[PROC_RSS], (double)rss * (double)sysconf(_SC_PAGESIZE));
         metric_set(m->process[PROC_VIRTUAL], (double)virt * (double)sysconf(_SC_PAGESIZE));
         metric_set(m->process[PROC_FDS], (double)count_fds());

@@ -100,8 +100,8 @@ static const struct {
         const char *name;
         uint64_t usec;
 } units[] = {
-                {"us", 1},         {"ms", 1000},       {"s", 1000000},      {"m", 60000000},
-                {"h", 3600000000}, {"d", 86400000000}, {"w", 604800000000},
+        {"us", 1},         {"ms", 1000},       {"s", 1000000},      {"m", 60000000},
+        {"h", 3600000000}, {"d", 86400000000}, {"w", 604800000000},
 };
 
 static bool unit_usec(struct str name, uint64_t *ret)

@@ -65,11 +65,11 @@ int cmd_validate(int argc, char **argv)
 {
         static const struct option_def options[] = {{0}};
         static const struct usage usage = {
-                        "sonde validate FILE...",
-                        "Reads YAML or JSON resources ('-': standard input) as kubectl would and reports "
-                        "what is wrong\n"
-                        "with file, line and column. Nothing is sent anywhere. Exit status 1 if anything is "
-                        "wrong.\n",
+                "sonde validate FILE...",
+                "Reads YAML or JSON resources ('-': standard input) as kubectl would and reports "
+                "what is wrong\n"
+                "with file, line and column. Nothing is sent anywhere. Exit status 1 if anything is "
+                "wrong.\n",
         };
         struct tally t = {0};
         int code;

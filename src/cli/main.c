@@ -1,8 +1,8 @@
 #include "cli/cli.h"
 
 static const struct command commands[] = {
-                {"validate", "check resource files before anything is created", cmd_validate},
-                {"version", "print the version", cmd_version},
+        {"validate", "check resource files before anything is created", cmd_validate},
+        {"version", "print the version", cmd_version},
 };
 
 int main(int argc, char **argv)

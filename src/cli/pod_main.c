@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 
 static const struct command commands[] = {
-                {"version", "print the version", cmd_version},
+        {"version", "print the version", cmd_version},
 };
 
 int main(int argc, char **argv)

@@ -53,8 +53,8 @@ struct answer {
 struct view {
         const struct json *request;
         const struct kube_type *type; /* of the request */
-        const struct object *
-                        children; /* owned, directly or through another child; by type as declared, then name */
+        const struct object
+                *children; /* owned, directly or through another child; by type as declared, then name */
         size_t n_children;
         const struct answer *answers; /* to what was wanted */
         size_t n_answers;

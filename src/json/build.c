@@ -28,9 +28,9 @@ static const struct {
         const char *text;
         enum conversion conversion;
 } conversions[] = {
-                {"s", CONV_STRING},  {".*s", CONV_COUNTED}, {"d", CONV_INT},    {"ld", CONV_LONG},
-                {"lld", CONV_LLONG}, {"u", CONV_UINT},      {"lu", CONV_ULONG}, {"llu", CONV_ULLONG},
-                {"zu", CONV_SIZE},   {"p", CONV_NODE},
+        {"s", CONV_STRING},  {".*s", CONV_COUNTED}, {"d", CONV_INT},    {"ld", CONV_LONG},
+        {"lld", CONV_LLONG}, {"u", CONV_UINT},      {"lu", CONV_ULONG}, {"llu", CONV_ULLONG},
+        {"zu", CONV_SIZE},   {"p", CONV_NODE},
 };
 
 static _noreturn_ void mistake(const struct builder *b, const char *what)

@@ -19,7 +19,8 @@ struct json {
         struct json *next; /* in the ring of siblings; the last one's is the first */
         const char *key;   /* member name, NUL-terminated; NULL outside objects */
         union {
-                const char *text; /* strings (decoded, NUL-terminated) and numbers (as written, not terminated) */
+                const char *
+                        text; /* strings (decoded, NUL-terminated) and numbers (as written, not terminated) */
                 struct json *last; /* arrays and objects; NULL when empty */
                 bool truth;
         };
@@ -44,7 +45,7 @@ extern const struct json_limits JSON_LIMITS_DEFAULT;
 
 /* Copies TEXT into the arena and parses it; NULL: error, with line and column. LIMITS may be NULL. */
 struct json *json_parse(struct arena *a, struct str text, const struct json_limits *limits, struct err *err)
-                _must_check_;
+        _must_check_;
 /* The same on N bytes that are the caller's to give: text[N] must be writable too. They must live as long as the
  * nodes and are overwritten. */
 struct json *json_parse_insitu(struct arena *a, char *text, size_t n, const struct json_limits *limits,
@@ -61,7 +62,7 @@ struct doc {
         }
 void doc_done(struct doc *doc);
 int doc_parse(struct doc *doc, struct str text, const struct json_limits *limits, struct err *err)
-                _must_check_;
+        _must_check_;
 DEFINE_CLEANUP_STRUCT(struct doc, doc_done)
 
 /* ---- read */

@@ -174,8 +174,8 @@ static char *decode_unicode(struct parser *p, char *at, char **dst)
 static char *decode_escape(struct parser *p, char *at, char **dst)
 {
         static const char single[256] = {
-                        ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-                        ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+                ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+                ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
         };
         char c = single[(unsigned char)at[1]];
 

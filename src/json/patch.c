@@ -209,9 +209,9 @@ static const struct {
         bool wants_value, wants_from;
         int (*apply)(struct patcher *p, const struct operation *op, struct err *err);
 } operations[] = {
-                {"add", true, false, op_add},         {"remove", false, false, op_remove},
-                {"replace", true, false, op_replace}, {"move", false, true, op_move},
-                {"copy", false, true, op_copy},       {"test", true, false, op_test},
+        {"add", true, false, op_add},         {"remove", false, false, op_remove},
+        {"replace", true, false, op_replace}, {"move", false, true, op_move},
+        {"copy", false, true, op_copy},       {"test", true, false, op_test},
 };
 
 static int apply(struct patcher *p, const struct json *spec, struct err *err)

@@ -251,10 +251,10 @@ bool pattern_match(const struct pattern *p, struct str text)
         /* four arrays for the two sets, and the stack, which holds at most two entries for each state */
         _cleanup_(free_ptr) uint32_t *memory = xcalloc(p->n * 6 + 2, sizeof(*memory));
         struct machine m = {
-                        .pattern = p,
-                        .now = {.list = memory, .where = memory + p->n},
-                        .then = {.list = memory + 2 * p->n, .where = memory + 3 * p->n},
-                        .stack = memory + 4 * p->n,
+                .pattern = p,
+                .now = {.list = memory, .where = memory + p->n},
+                .then = {.list = memory + 2 * p->n, .where = memory + 3 * p->n},
+                .stack = memory + 4 * p->n,
         };
 
         return run(&m, text);

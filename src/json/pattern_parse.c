@@ -191,26 +191,26 @@ struct named_set {
 };
 
 static const struct named_set perl_sets[] = {
-                {"d", {{'0', '9'}}, 1},
-                {"w", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
-                {"s", {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}}, 3},
+        {"d", {{'0', '9'}}, 1},
+        {"w", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
+        {"s", {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}}, 3},
 };
 
 static const struct named_set posix_sets[] = {
-                {"[:alnum:]", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, 3},
-                {"[:alpha:]", {{'A', 'Z'}, {'a', 'z'}}, 2},
-                {"[:ascii:]", {{0, 0x7F}}, 1},
-                {"[:blank:]", {{'\t', '\t'}, {' ', ' '}}, 2},
-                {"[:cntrl:]", {{0, 0x1F}, {0x7F, 0x7F}}, 2},
-                {"[:digit:]", {{'0', '9'}}, 1},
-                {"[:graph:]", {{'!', '~'}}, 1},
-                {"[:lower:]", {{'a', 'z'}}, 1},
-                {"[:print:]", {{' ', '~'}}, 1},
-                {"[:punct:]", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}, 4},
-                {"[:space:]", {{'\t', '\r'}, {' ', ' '}}, 2},
-                {"[:upper:]", {{'A', 'Z'}}, 1},
-                {"[:word:]", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
-                {"[:xdigit:]", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}, 3},
+        {"[:alnum:]", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}, 3},
+        {"[:alpha:]", {{'A', 'Z'}, {'a', 'z'}}, 2},
+        {"[:ascii:]", {{0, 0x7F}}, 1},
+        {"[:blank:]", {{'\t', '\t'}, {' ', ' '}}, 2},
+        {"[:cntrl:]", {{0, 0x1F}, {0x7F, 0x7F}}, 2},
+        {"[:digit:]", {{'0', '9'}}, 1},
+        {"[:graph:]", {{'!', '~'}}, 1},
+        {"[:lower:]", {{'a', 'z'}}, 1},
+        {"[:print:]", {{' ', '~'}}, 1},
+        {"[:punct:]", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}, 4},
+        {"[:space:]", {{'\t', '\r'}, {' ', ' '}}, 2},
+        {"[:upper:]", {{'A', 'Z'}}, 1},
+        {"[:word:]", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, 4},
+        {"[:xdigit:]", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}, 3},
 };
 
 static void add_named(struct parser *p, range_vec *set, const struct named_set *named, bool negated)
@@ -427,10 +427,8 @@ static struct re *parse_escape_atom(struct parser *p)
         static const struct {
                 char letter;
                 enum re_kind kind;
-        } borders[] = {{'A', RE_TEXT_START},
-                       {'z', RE_TEXT_END},
-                       {'b', RE_WORD_BORDER},
-                       {'B', RE_NO_WORD_BORDER}};
+        } borders[] = {
+                {'A', RE_TEXT_START}, {'z', RE_TEXT_END}, {'b', RE_WORD_BORDER}, {'B', RE_NO_WORD_BORDER}};
         range_vec set = {0};
         uint32_t c;
 

@@ -51,8 +51,8 @@ static const struct {
         const char *name;
         unsigned bit;
 } type_names[] = {
-                {"integer", TYPE_INTEGER}, {"string", TYPE_STRING}, {"number", TYPE_NUMBER},
-                {"boolean", TYPE_BOOLEAN}, {"array", TYPE_ARRAY},   {"object", TYPE_OBJECT},
+        {"integer", TYPE_INTEGER}, {"string", TYPE_STRING}, {"number", TYPE_NUMBER},
+        {"boolean", TYPE_BOOLEAN}, {"array", TYPE_ARRAY},   {"object", TYPE_OBJECT},
 };
 
 const char *schema_type_names(unsigned types)
@@ -281,26 +281,24 @@ static const struct {
         keyword_fn *fn;
         const char *nested; /* why it must not stand in a nested schema; NULL: it may */
 } keywords[] = {
-                {"type", keyword_type, "Forbidden: must be empty to be structural"},
-                {"format", keyword_format, NULL},
-                {"enum", keyword_enum, NULL},
-                {"pattern", keyword_pattern, NULL},
-                {"required", keyword_required, NULL},
-                {"properties", keyword_properties, NULL},
-                {"additionalProperties", keyword_additional, "Forbidden: must be undefined to be structural"},
-                {"items", keyword_items, NULL},
-                {"allOf", keyword_all_of, NULL},
-                {"anyOf", keyword_any_of, NULL},
-                {"oneOf", keyword_one_of, NULL},
-                {"not", keyword_not, NULL},
-                {"default", keyword_default, "Forbidden: must be undefined to be structural"},
-                {"x-kubernetes-list-type", keyword_list_type,
-                 "Forbidden: must be undefined to be structural"},
-                {"x-kubernetes-list-map-keys", keyword_list_map_keys,
-                 "Forbidden: must be empty to be structural"},
-                {"title", NULL, "Forbidden: must be empty to be structural"},
-                {"description", NULL, "Forbidden: must be empty to be structural"},
-                {"x-kubernetes-map-type", NULL, "Forbidden: must be undefined to be structural"},
+        {"type", keyword_type, "Forbidden: must be empty to be structural"},
+        {"format", keyword_format, NULL},
+        {"enum", keyword_enum, NULL},
+        {"pattern", keyword_pattern, NULL},
+        {"required", keyword_required, NULL},
+        {"properties", keyword_properties, NULL},
+        {"additionalProperties", keyword_additional, "Forbidden: must be undefined to be structural"},
+        {"items", keyword_items, NULL},
+        {"allOf", keyword_all_of, NULL},
+        {"anyOf", keyword_any_of, NULL},
+        {"oneOf", keyword_one_of, NULL},
+        {"not", keyword_not, NULL},
+        {"default", keyword_default, "Forbidden: must be undefined to be structural"},
+        {"x-kubernetes-list-type", keyword_list_type, "Forbidden: must be undefined to be structural"},
+        {"x-kubernetes-list-map-keys", keyword_list_map_keys, "Forbidden: must be empty to be structural"},
+        {"title", NULL, "Forbidden: must be empty to be structural"},
+        {"description", NULL, "Forbidden: must be empty to be structural"},
+        {"x-kubernetes-map-type", NULL, "Forbidden: must be undefined to be structural"},
 };
 
 static const struct {
@@ -308,46 +306,46 @@ static const struct {
         size_t offset;
         bool nested; /* may stand in a nested schema */
 } flags[] = {
-                {"nullable", offsetof(struct schema_node, nullable), false},
-                {"uniqueItems", offsetof(struct schema_node, unique_items), true},
-                {"exclusiveMinimum", offsetof(struct schema_node, minimum.exclusive), true},
-                {"exclusiveMaximum", offsetof(struct schema_node, maximum.exclusive), true},
-                {"x-kubernetes-int-or-string", offsetof(struct schema_node, int_or_string), false},
-                {"x-kubernetes-preserve-unknown-fields", offsetof(struct schema_node, preserve), false},
-                {"x-kubernetes-embedded-resource", offsetof(struct schema_node, embedded), false},
+        {"nullable", offsetof(struct schema_node, nullable), false},
+        {"uniqueItems", offsetof(struct schema_node, unique_items), true},
+        {"exclusiveMinimum", offsetof(struct schema_node, minimum.exclusive), true},
+        {"exclusiveMaximum", offsetof(struct schema_node, maximum.exclusive), true},
+        {"x-kubernetes-int-or-string", offsetof(struct schema_node, int_or_string), false},
+        {"x-kubernetes-preserve-unknown-fields", offsetof(struct schema_node, preserve), false},
+        {"x-kubernetes-embedded-resource", offsetof(struct schema_node, embedded), false},
 };
 
 static const struct {
         const char *name;
         size_t offset;
 } counts[] = {
-                {"minLength", offsetof(struct schema_node, min_length)},
-                {"maxLength", offsetof(struct schema_node, max_length)},
-                {"minItems", offsetof(struct schema_node, min_items)},
-                {"maxItems", offsetof(struct schema_node, max_items)},
-                {"minProperties", offsetof(struct schema_node, min_properties)},
-                {"maxProperties", offsetof(struct schema_node, max_properties)},
+        {"minLength", offsetof(struct schema_node, min_length)},
+        {"maxLength", offsetof(struct schema_node, max_length)},
+        {"minItems", offsetof(struct schema_node, min_items)},
+        {"maxItems", offsetof(struct schema_node, max_items)},
+        {"minProperties", offsetof(struct schema_node, min_properties)},
+        {"maxProperties", offsetof(struct schema_node, max_properties)},
 };
 
 static const struct {
         const char *name;
         size_t offset;
 } bounds[] = {
-                {"minimum", offsetof(struct schema_node, minimum)},
-                {"maximum", offsetof(struct schema_node, maximum)},
-                {"multipleOf", offsetof(struct schema_node, multiple_of)},
+        {"minimum", offsetof(struct schema_node, minimum)},
+        {"maximum", offsetof(struct schema_node, maximum)},
+        {"multipleOf", offsetof(struct schema_node, multiple_of)},
 };
 
 /* What the API server forbids, and what we could only ignore. Any other unknown word means nothing to both. */
 static const char *const forbidden[] = {
-                "$ref",
-                "$schema",
-                "id",
-                "definitions",
-                "dependencies",
-                "patternProperties",
-                "additionalItems",
-                "x-kubernetes-validations",
+        "$ref",
+        "$schema",
+        "id",
+        "definitions",
+        "dependencies",
+        "patternProperties",
+        "additionalItems",
+        "x-kubernetes-validations",
 };
 
 static int compile_keywords(struct compiler *c, struct schema_node *n, const struct json *spec,
@@ -418,9 +416,9 @@ static int check_type(struct compiler *c, const struct schema_node *n, const str
                       enum level level)
 {
         static const char *const missing[] = {
-                        [LEVEL_ROOT] = "Required value: must not be empty at the root",
-                        [LEVEL_ITEM] = "Required value: must not be empty for specified array items",
-                        [LEVEL_FIELD] = "Required value: must not be empty for specified object fields",
+                [LEVEL_ROOT] = "Required value: must not be empty at the root",
+                [LEVEL_ITEM] = "Required value: must not be empty for specified array items",
+                [LEVEL_FIELD] = "Required value: must not be empty for specified object fields",
         };
 
         if (n->embedded && n->types != TYPE_OBJECT)
@@ -504,9 +502,9 @@ static int check_metadata(struct compiler *c, const struct schema_node *n, const
                 unsigned type;
                 const char *what;
         } fields[] = {
-                        {"apiVersion", TYPE_STRING, "type must be string"},
-                        {"kind", TYPE_STRING, "type must be string"},
-                        {"metadata", TYPE_OBJECT, "type must be object"},
+                {"apiVersion", TYPE_STRING, "type must be string"},
+                {"kind", TYPE_STRING, "type must be string"},
+                {"metadata", TYPE_OBJECT, "type must be object"},
         };
         const struct schema_node *metadata = schema_property(n, STR("metadata"));
         struct spot properties = {.up = at, .kind = SPOT_CHILD, .name = STR("properties")};

@@ -537,14 +537,14 @@ static bool valid_password(struct str s)
 }
 
 static const struct schema_format formats[] = {
-                {"byte", valid_byte},         {"cidr", valid_cidr},
-                {"date", valid_date},         {"datetime", valid_date_time},
-                {"duration", valid_duration}, {"email", valid_email},
-                {"hostname", valid_hostname}, {"ipv4", valid_ipv4},
-                {"ipv6", valid_ipv6},         {"mac", valid_mac},
-                {"password", valid_password}, {"uri", valid_uri},
-                {"uuid", valid_uuid},         {"uuid3", valid_uuid3},
-                {"uuid4", valid_uuid4},       {"uuid5", valid_uuid5},
+        {"byte", valid_byte},         {"cidr", valid_cidr},
+        {"date", valid_date},         {"datetime", valid_date_time},
+        {"duration", valid_duration}, {"email", valid_email},
+        {"hostname", valid_hostname}, {"ipv4", valid_ipv4},
+        {"ipv6", valid_ipv6},         {"mac", valid_mac},
+        {"password", valid_password}, {"uri", valid_uri},
+        {"uuid", valid_uuid},         {"uuid3", valid_uuid3},
+        {"uuid4", valid_uuid4},       {"uuid5", valid_uuid5},
 };
 
 /* Whether NAME without its dashes is KNOWN. */

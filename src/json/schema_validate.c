@@ -150,12 +150,12 @@ static const char *shown_value(struct visit *v)
 static unsigned type_bit(const struct json *j)
 {
         static const unsigned bits[] = {
-                        [JSON_NULL] = 0,
-                        [JSON_BOOL] = TYPE_BOOLEAN,
-                        [JSON_NUMBER] = TYPE_NUMBER,
-                        [JSON_STRING] = TYPE_STRING,
-                        [JSON_ARRAY] = TYPE_ARRAY,
-                        [JSON_OBJECT] = TYPE_OBJECT,
+                [JSON_NULL] = 0,
+                [JSON_BOOL] = TYPE_BOOLEAN,
+                [JSON_NUMBER] = TYPE_NUMBER,
+                [JSON_STRING] = TYPE_STRING,
+                [JSON_ARRAY] = TYPE_ARRAY,
+                [JSON_OBJECT] = TYPE_OBJECT,
         };
 
         return j->type == JSON_NUMBER && go_number(j).whole ? TYPE_INTEGER : bits[j->type];
@@ -576,11 +576,11 @@ static void check_required(struct visit *v)
                         continue;
                 v->r->failed = true;
                 if (!v->check->silent)
-                        add_cause(v->r, &(struct schema_cause){.type = CAUSE_REQUIRED,
-                                                               .field = spot_print(v->check->arena, &spot,
-                                                                                   SPOT_BODY),
-                                                               .message = "Required value",
-                                                               .at = v->j});
+                        add_cause(v->r, &(struct schema_cause){
+                                                .type = CAUSE_REQUIRED,
+                                                .field = spot_print(v->check->arena, &spot, SPOT_BODY),
+                                                .message = "Required value",
+                                                .at = v->j});
         }
 }
 
@@ -612,9 +612,9 @@ static void check_api_version(struct visit *v, const struct spot *at, const stru
         else if (text.n == 0)
                 plain_cause(v, at, CAUSE_INVALID, "Invalid value", value, "must not be empty");
         else if (slashes > 1)
-                plain_cause(v, at, CAUSE_INVALID, "Invalid value", value,
-                            arena_printf(v->check->arena, "unexpected GroupVersion string: %.*s",
-                                         STR_ARG(text)));
+                plain_cause(
+                        v, at, CAUSE_INVALID, "Invalid value", value,
+                        arena_printf(v->check->arena, "unexpected GroupVersion string: %.*s", STR_ARG(text)));
 }
 
 /* [a-z]([-a-z0-9]*[a-z0-9])? in either case. */
@@ -666,9 +666,9 @@ static void check_embedded(struct visit *v)
                 bool required;
                 void (*fn)(struct visit *v, const struct spot *at, const struct json *value);
         } fields[] = {
-                        {"apiVersion", true, check_api_version},
-                        {"kind", true, check_kind},
-                        {"metadata", false, check_metadata},
+                {"apiVersion", true, check_api_version},
+                {"kind", true, check_kind},
+                {"metadata", false, check_metadata},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
@@ -757,13 +757,13 @@ bool schema_validate(const struct schema *s, const struct json *value, struct ar
 const char *schema_cause_reason(enum schema_cause_type type)
 {
         static const char *const reasons[] = {
-                        [CAUSE_INVALID] = "FieldValueInvalid",
-                        [CAUSE_REQUIRED] = "FieldValueRequired",
-                        [CAUSE_DUPLICATE] = "FieldValueDuplicate",
-                        [CAUSE_UNSUPPORTED] = "FieldValueNotSupported",
-                        [CAUSE_TYPE_INVALID] = "FieldValueTypeInvalid",
-                        [CAUSE_TOO_LONG] = "FieldValueTooLong",
-                        [CAUSE_TOO_MANY] = "FieldValueTooMany",
+                [CAUSE_INVALID] = "FieldValueInvalid",
+                [CAUSE_REQUIRED] = "FieldValueRequired",
+                [CAUSE_DUPLICATE] = "FieldValueDuplicate",
+                [CAUSE_UNSUPPORTED] = "FieldValueNotSupported",
+                [CAUSE_TYPE_INVALID] = "FieldValueTypeInvalid",
+                [CAUSE_TOO_LONG] = "FieldValueTooLong",
+                [CAUSE_TOO_MANY] = "FieldValueTooMany",
         };
 
         return reasons[type];

@@ -46,8 +46,8 @@ static inline char *put_bytes(struct writer *w, char *at, const char *p, size_t 
 static char *put_escape(struct writer *w, char *at, unsigned char c)
 {
         static const char names[256] = {
-                        ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
-                        ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't',
+                ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
+                ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't',
         };
         static const char hex[] = "0123456789abcdef";
         char text[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};

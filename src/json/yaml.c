@@ -220,10 +220,10 @@ static int resolve_tagged(struct reader *r, const char *tag, struct str text, st
                 const char *name;
                 enum yaml_kind kind;
         } tags[] = {
-                        {"int", YAML_KIND_INT},
-                        {"float", YAML_KIND_FLOAT},
-                        {"bool", YAML_KIND_BOOL},
-                        {"null", YAML_KIND_NULL},
+                {"int", YAML_KIND_INT},
+                {"float", YAML_KIND_FLOAT},
+                {"bool", YAML_KIND_BOOL},
+                {"null", YAML_KIND_NULL},
         };
         struct str name = str_of(tag);
 
@@ -274,9 +274,8 @@ static int resolve_scalar(struct reader *r, struct yaml_value *ret)
 static struct json *read_scalar(struct reader *r)
 {
         static const uint8_t types[] = {
-                        [YAML_KIND_NULL] = JSON_NULL,  [YAML_KIND_BOOL] = JSON_BOOL,
-                        [YAML_KIND_INT] = JSON_NUMBER, [YAML_KIND_FLOAT] = JSON_NUMBER,
-                        [YAML_KIND_STR] = JSON_STRING,
+                [YAML_KIND_NULL] = JSON_NULL,    [YAML_KIND_BOOL] = JSON_BOOL,  [YAML_KIND_INT] = JSON_NUMBER,
+                [YAML_KIND_FLOAT] = JSON_NUMBER, [YAML_KIND_STR] = JSON_STRING,
         };
         struct anchor *anchor = open_anchor(r, r->event.data.scalar.anchor);
         struct yaml_value value;

@@ -20,6 +20,6 @@ int yaml_parse_all(struct arena *a, struct str text, const struct json_limits *l
                    size_t *ret_n, struct err *err) _must_check_;
 /* Exactly one document. */
 struct json *yaml_parse(struct arena *a, struct str text, const struct json_limits *limits, struct err *err)
-                _must_check_;
+        _must_check_;
 /* Reads PATH ("-": standard input), which holds one document of at most MAX bytes. */
 int doc_read_yaml(struct doc *doc, const char *path, size_t max, struct err *err) _must_check_;

@@ -385,13 +385,9 @@ struct json *cache_parse(const struct cache *c, const struct cache_entry *e, str
 
 static const char *const metric_labels[] = {"group", "resource", NULL};
 static const struct metric_family objects_family = {
-                "sonde_cache_objects", "Objects in the cache.", METRIC_GAUGE, metric_labels, NULL, 0};
-static const struct metric_family bytes_family = {"sonde_cache_bytes",
-                                                  "Memory of the objects in the cache.",
-                                                  METRIC_GAUGE,
-                                                  metric_labels,
-                                                  NULL,
-                                                  0};
+        "sonde_cache_objects", "Objects in the cache.", METRIC_GAUGE, metric_labels, NULL, 0};
+static const struct metric_family bytes_family = {
+        "sonde_cache_bytes", "Memory of the objects in the cache.", METRIC_GAUGE, metric_labels, NULL, 0};
 
 struct cache *cache_new(const struct cache_config *config)
 {

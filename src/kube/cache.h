@@ -64,7 +64,7 @@ struct json *cache_parse(const struct cache *c, const struct cache_entry *e, str
 
 /* Takes in an object (changed: managedFields go). E_INVALID: no name, uid or resourceVersion in it. */
 int cache_put(struct cache *c, struct json *object, struct arena *a, bool initial, struct err *err)
-                _must_check_;
+        _must_check_;
 void cache_remove(struct cache *c, const char *ns, const char *name);
 /* A list begins: everything not put until cache_end_replace() is removed then. May be begun again. */
 void cache_begin_replace(struct cache *c);

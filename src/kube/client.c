@@ -69,17 +69,17 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-                [KUBE_GET] = {"GET", NULL, true},
-                [KUBE_LIST] = {"GET", NULL, true},
-                [KUBE_WATCH] = {"GET", NULL, true},
-                [KUBE_CREATE] = {"POST", "application/json", false},
-                [KUBE_UPDATE] = {"PUT", "application/json", false},
-                [KUBE_PATCH_JSON] = {"PATCH", "application/json-patch+json", false},
-                [KUBE_PATCH_MERGE] = {"PATCH", "application/merge-patch+json", false},
-                [KUBE_PATCH_STRATEGIC] = {"PATCH", "application/strategic-merge-patch+json", false},
-                [KUBE_APPLY] = {"PATCH", "application/apply-patch+yaml", false},
-                [KUBE_DELETE] = {"DELETE", "application/json", false},
-                [KUBE_DELETE_COLLECTION] = {"DELETE", "application/json", false},
+        [KUBE_GET] = {"GET", NULL, true},
+        [KUBE_LIST] = {"GET", NULL, true},
+        [KUBE_WATCH] = {"GET", NULL, true},
+        [KUBE_CREATE] = {"POST", "application/json", false},
+        [KUBE_UPDATE] = {"PUT", "application/json", false},
+        [KUBE_PATCH_JSON] = {"PATCH", "application/json-patch+json", false},
+        [KUBE_PATCH_MERGE] = {"PATCH", "application/merge-patch+json", false},
+        [KUBE_PATCH_STRATEGIC] = {"PATCH", "application/strategic-merge-patch+json", false},
+        [KUBE_APPLY] = {"PATCH", "application/apply-patch+yaml", false},
+        [KUBE_DELETE] = {"DELETE", "application/json", false},
+        [KUBE_DELETE_COLLECTION] = {"DELETE", "application/json", false},
 };
 
 static void add_param(struct buf *b, const char *name, const char *value)
@@ -128,12 +128,12 @@ static const char *build_target(const struct kube_request *r, struct arena *a)
 
 static const char *const requests_labels[] = {"code", "method", "host", NULL};
 static const struct metric_family requests_family = {
-                "rest_client_requests_total",
-                "Number of HTTP requests, partitioned by status code, method, and host.",
-                METRIC_COUNTER,
-                requests_labels,
-                NULL,
-                0,
+        "rest_client_requests_total",
+        "Number of HTTP requests, partitioned by status code, method, and host.",
+        METRIC_COUNTER,
+        requests_labels,
+        NULL,
+        0,
 };
 
 static void count(struct kube_call *c, int status)
@@ -150,9 +150,9 @@ static void count(struct kube_call *c, int status)
         if (!n->metric || n->method != method || n->status != status) {
                 if (status)
                         snprintf(code, sizeof(code), "%d", status);
-                *n = (struct counter){method, status,
-                                      metrics_get(k->metrics, &requests_family,
-                                                  (const char *[]){code, method, k->host})};
+                *n = (struct counter){
+                        method, status,
+                        metrics_get(k->metrics, &requests_family, (const char *[]){code, method, k->host})};
         }
         metric_add(n->metric, 1);
 }
@@ -359,11 +359,11 @@ static void on_data(void *arg, struct str chunk)
 static int ensure_http(struct kube *k, const struct kube_credentials *cred, struct err *err)
 {
         struct http_client_config config = {
-                        .url = k->server,
-                        .proxy = k->proxy,
-                        .tls = cred->tls,
-                        .user_agent = k->user_agent,
-                        .max_connections = k->max_connections,
+                .url = k->server,
+                .proxy = k->proxy,
+                .tls = cred->tls,
+                .user_agent = k->user_agent,
+                .max_connections = k->max_connections,
         };
 
         if (!k->http) {
@@ -382,19 +382,19 @@ static int ensure_http(struct kube *k, const struct kube_credentials *cred, stru
 static void send_http(struct kube_call *c, const struct kube_credentials *cred)
 {
         static const struct http_handlers handlers = {
-                        .on_head = on_head, .on_data = on_data, .on_end = on_end};
+                .on_head = on_head, .on_data = on_data, .on_end = on_end};
         const struct verb *v = &verbs[c->req.verb];
         struct http_header headers[3];
         struct http_request r = {
-                        .method = v->method,
-                        .target = c->target,
-                        .headers = {headers, 0},
-                        .body = c->req.body,
-                        .stream = c->on_data != NULL,
-                        .timeout = usec_sub(c->deadline, loop_now(c->kube->loop)),
-                        .idle_timeout = c->req.idle_timeout,
-                        .may_send = c->req.may_send,
-                        .may_send_arg = c->req.may_send_arg,
+                .method = v->method,
+                .target = c->target,
+                .headers = {headers, 0},
+                .body = c->req.body,
+                .stream = c->on_data != NULL,
+                .timeout = usec_sub(c->deadline, loop_now(c->kube->loop)),
+                .idle_timeout = c->req.idle_timeout,
+                .may_send = c->req.may_send,
+                .may_send_arg = c->req.may_send_arg,
         };
 
         headers[r.headers.n++] = (struct http_header){STR("Accept"),

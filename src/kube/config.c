@@ -34,7 +34,7 @@ DEFINE_CLEANUP_STRUCT(struct reading, reading_done)
 
 /* "kubeconfig /x:12:3: ..." as far as each part is known. */
 static int fail_at(const struct file *f, const struct json *at, struct err *err, const char *fmt, ...)
-                _printf_(4, 5);
+        _printf_(4, 5);
 static int fail_at(const struct file *f, const struct json *at, struct err *err, const char *fmt, ...)
 {
         _cleanup_(arena_done) struct arena scratch = ARENA_INIT;
@@ -101,35 +101,35 @@ struct field {
 #define AT(member) offsetof(struct kube_config, member)
 
 static const struct field cluster_fields[] = {
-                {"server", FIELD_TEXT, AT(server)},
-                {"tls-server-name", FIELD_TEXT, AT(tls_server_name)},
-                {"proxy-url", FIELD_TEXT, AT(proxy)},
-                {"insecure-skip-tls-verify", FIELD_TRUTH, AT(insecure)},
-                {"certificate-authority", FIELD_PATH, AT(ca_file)},
-                {"certificate-authority-data", FIELD_DATA, AT(ca)},
+        {"server", FIELD_TEXT, AT(server)},
+        {"tls-server-name", FIELD_TEXT, AT(tls_server_name)},
+        {"proxy-url", FIELD_TEXT, AT(proxy)},
+        {"insecure-skip-tls-verify", FIELD_TRUTH, AT(insecure)},
+        {"certificate-authority", FIELD_PATH, AT(ca_file)},
+        {"certificate-authority-data", FIELD_DATA, AT(ca)},
 };
 
 static const struct field user_fields[] = {
-                {"client-certificate", FIELD_PATH, AT(cert_file)},
-                {"client-certificate-data", FIELD_DATA, AT(cert)},
-                {"client-key", FIELD_PATH, AT(key_file)},
-                {"client-key-data", FIELD_DATA, AT(key)},
-                {"token", FIELD_TEXT, AT(token)},
-                {"tokenFile", FIELD_PATH, AT(token_file)},
-                {"username", FIELD_TEXT, AT(username)},
-                {"password", FIELD_TEXT, AT(password)},
+        {"client-certificate", FIELD_PATH, AT(cert_file)},
+        {"client-certificate-data", FIELD_DATA, AT(cert)},
+        {"client-key", FIELD_PATH, AT(key_file)},
+        {"client-key-data", FIELD_DATA, AT(key)},
+        {"token", FIELD_TEXT, AT(token)},
+        {"tokenFile", FIELD_PATH, AT(token_file)},
+        {"username", FIELD_TEXT, AT(username)},
+        {"password", FIELD_TEXT, AT(password)},
 };
 
 /* Going on without these would mean to act as somebody else. */
 static const struct {
         const char *key, *why;
 } refused_fields[] = {
-                {"auth-provider",
-                 "Kubernetes has removed it: use an exec plugin (kubelogin, gke-gcloud-auth-plugin)"},
-                {"as", "impersonation is not supported"},
-                {"as-uid", "impersonation is not supported"},
-                {"as-groups", "impersonation is not supported"},
-                {"as-user-extra", "impersonation is not supported"},
+        {"auth-provider",
+         "Kubernetes has removed it: use an exec plugin (kubelogin, gke-gcloud-auth-plugin)"},
+        {"as", "impersonation is not supported"},
+        {"as-uid", "impersonation is not supported"},
+        {"as-groups", "impersonation is not supported"},
+        {"as-user-extra", "impersonation is not supported"},
 };
 
 static int decode_data(const struct file *f, const struct json *at, const char *key, char **ret,

@@ -52,7 +52,7 @@ struct kube_config_sources {
 /* Fills in what the environment says; the flags stay as they are. */
 void kube_config_from_env(struct kube_config_sources *sources);
 int kube_config_load(const struct kube_config_sources *sources, struct kube_config *ret, struct err *err)
-                _must_check_;
+        _must_check_;
 /* One kubeconfig given as text; DIR is what its relative paths are relative to. Also the fuzzer's door. */
 int kube_config_parse(struct str text, const char *dir, const char *context, struct kube_config *ret,
                       struct err *err) _must_check_;

@@ -48,7 +48,8 @@ struct entry {
         bool exists;
         char *version; /* of the one that exists; NULL: not known, and so is count */
         int64_t count;
-        uint64_t sending; /* occurrences in the write under way, or in the last one if its outcome is unknown */
+        uint64_t
+                sending; /* occurrences in the write under way, or in the last one if its outcome is unknown */
         usec_t sending_time; /* what tells it from others: eventTime of a POST, lastObservedTime of a PATCH (wall) */
         bool sending_series;
         usec_t written; /* when a write last succeeded (boot); 0: never */
@@ -204,14 +205,14 @@ static void send_request(struct entry *entry, enum kube_verb verb, struct str bo
 {
         struct events *e = entry->events;
         struct kube_request request = {
-                        .verb = verb,
-                        .type = &KUBE_EVENT,
-                        .ns = entry->ns,
-                        .name = verb == KUBE_CREATE ? NULL : entry->name,
-                        .body = body,
-                        .timeout = REQUEST_TIMEOUT,
-                        .may_send = verb == KUBE_GET ? NULL : e->config.may_send,
-                        .may_send_arg = e->config.may_send_arg,
+                .verb = verb,
+                .type = &KUBE_EVENT,
+                .ns = entry->ns,
+                .name = verb == KUBE_CREATE ? NULL : entry->name,
+                .body = body,
+                .timeout = REQUEST_TIMEOUT,
+                .may_send = verb == KUBE_GET ? NULL : e->config.may_send,
+                .may_send_arg = e->config.may_send_arg,
         };
 
         e->flying++;
@@ -433,13 +434,13 @@ static void describe(struct events *e, const struct json *regarding, const struc
         struct arena *a = &e->scratch;
 
         *o = (struct occurrence){
-                        .ns = meta_str(regarding, "namespace"),
-                        .object = meta_str(regarding, "name"),
-                        .uid = meta_str(regarding, "uid"),
-                        .type = event->type == EVENT_WARNING ? "Warning" : "Normal",
-                        .reason = fit(a, event->reason, WORD_MAX),
-                        .action = fit(a, event->action ? event->action : event->reason, WORD_MAX),
-                        .note = fit(a, event->note ? event->note : "", NOTE_MAX),
+                .ns = meta_str(regarding, "namespace"),
+                .object = meta_str(regarding, "name"),
+                .uid = meta_str(regarding, "uid"),
+                .type = event->type == EVENT_WARNING ? "Warning" : "Normal",
+                .reason = fit(a, event->reason, WORD_MAX),
+                .action = fit(a, event->action ? event->action : event->reason, WORD_MAX),
+                .note = fit(a, event->note ? event->note : "", NOTE_MAX),
         };
         if (!o->object)
                 o->object = "unknown";
@@ -550,11 +551,11 @@ static struct metric *counter(struct metrics *m, const char *result)
 {
         static const char *const labels[] = {"result", NULL};
         static const struct metric_family family = {
-                        .name = "sonde_events_total",
-                        .help = "Occurrences of events: created, added to a series, dropped, failed to "
-                                "write.",
-                        .type = METRIC_COUNTER,
-                        .labels = labels,
+                .name = "sonde_events_total",
+                .help = "Occurrences of events: created, added to a series, dropped, failed to "
+                        "write.",
+                .type = METRIC_COUNTER,
+                .labels = labels,
         };
 
         return m ? metrics_get(m, &family, (const char *const[]){result}) : NULL;

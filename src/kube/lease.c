@@ -225,13 +225,13 @@ static bool on_leaving(void *arg)
 static void send_request(struct lease *l, enum kube_verb verb, kube_done done)
 {
         struct kube_request request = {
-                        .verb = verb,
-                        .type = &KUBE_LEASE,
-                        .ns = l->config.ns,
-                        .name = verb == KUBE_CREATE ? NULL : l->config.name,
-                        .timeout = l->config.renew_deadline / 2,
-                        .may_send = on_leaving,
-                        .may_send_arg = l,
+                .verb = verb,
+                .type = &KUBE_LEASE,
+                .ns = l->config.ns,
+                .name = verb == KUBE_CREATE ? NULL : l->config.name,
+                .timeout = l->config.renew_deadline / 2,
+                .may_send = on_leaving,
+                .may_send_arg = l,
         };
 
         if (verb != KUBE_GET)
@@ -323,7 +323,8 @@ static void on_written(void *arg, const struct kube_answer *answer, const struct
         if (l->state == RELEASING && !err)
                 send_release(l);
         else if (l->state == RELEASING || (err && optimistic))
-                send_get(l); /* what is there decides; a write whose outcome is unknown may have taken effect */
+                send_get(
+                        l); /* what is there decides; a write whose outcome is unknown may have taken effect */
         else if (err || !is_ours(l))
                 again(l);
         else
@@ -442,17 +443,17 @@ static int check_config(struct lease_config *c, struct err *err)
 static const char *const name_label[] = {"name", NULL};
 
 static const struct metric_family family_status = {
-                .name = "leader_election_master_status",
-                .help = "1: this process holds the lease.",
-                .type = METRIC_GAUGE,
-                .labels = name_label,
+        .name = "leader_election_master_status",
+        .help = "1: this process holds the lease.",
+        .type = METRIC_GAUGE,
+        .labels = name_label,
 };
 static const struct metric_family family_slowpath = {
-                .name = "leader_election_slowpath_total",
-                .help = "Renewals that failed at the version last seen, so that the lease had to be read "
-                        "first.",
-                .type = METRIC_COUNTER,
-                .labels = name_label,
+        .name = "leader_election_slowpath_total",
+        .help = "Renewals that failed at the version last seen, so that the lease had to be read "
+                "first.",
+        .type = METRIC_COUNTER,
+        .labels = name_label,
 };
 
 struct lease *lease_new(const struct lease_config *config, struct err *err)

@@ -12,11 +12,10 @@ struct charset {
 };
 
 static const struct charset charsets[] = {
-                [NAME_SUBDOMAIN] = {253, .dots = true, .labels = true},
-                [NAME_LABEL] = {63},
-                [NAME_JOB] = {63, .dots = true, .labels = true},
-                [NAME_LABEL_VALUE] = {63, .dots = true, .upper = true, .underscore = true,
-                                      .may_be_empty = true},
+        [NAME_SUBDOMAIN] = {253, .dots = true, .labels = true},
+        [NAME_LABEL] = {63},
+        [NAME_JOB] = {63, .dots = true, .labels = true},
+        [NAME_LABEL_VALUE] = {63, .dots = true, .upper = true, .underscore = true, .may_be_empty = true},
 };
 
 static bool is_alnum(const struct charset *set, char c)

@@ -41,48 +41,47 @@ struct queue {
 static const char *const labels[] = {"name", "controller", NULL};
 static const char *const depth_labels[] = {"name", "controller", "priority", NULL};
 static const char *const priority_names[] = {
-                [QUEUE_LOW] = "-100", [QUEUE_NORMAL] = "0", [QUEUE_HIGH] = "100"};
+        [QUEUE_LOW] = "-100", [QUEUE_NORMAL] = "0", [QUEUE_HIGH] = "100"};
 static const double buckets[] = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000};
 
 static const struct metric_family depth_family = {"workqueue_depth",
                                                   "Current depth of workqueue by workqueue and priority",
                                                   METRIC_GAUGE, depth_labels};
 static const struct metric_family adds_family = {
-                "workqueue_adds_total", "Total number of adds handled by workqueue", METRIC_COUNTER, labels};
-static const struct metric_family retries_family = {"workqueue_retries_total",
-                                                    "Total number of retries handled by workqueue",
-                                                    METRIC_COUNTER, labels};
+        "workqueue_adds_total", "Total number of adds handled by workqueue", METRIC_COUNTER, labels};
+static const struct metric_family retries_family = {
+        "workqueue_retries_total", "Total number of retries handled by workqueue", METRIC_COUNTER, labels};
 static const struct metric_family queued_family = {
-                "workqueue_queue_duration_seconds",
-                "How long in seconds an item stays in workqueue before being requested",
-                METRIC_HISTOGRAM,
-                labels,
-                buckets,
-                ARRAY_LEN(buckets),
+        "workqueue_queue_duration_seconds",
+        "How long in seconds an item stays in workqueue before being requested",
+        METRIC_HISTOGRAM,
+        labels,
+        buckets,
+        ARRAY_LEN(buckets),
 };
 static const struct metric_family worked_family = {
-                "workqueue_work_duration_seconds",
-                "How long in seconds processing an item from workqueue takes.",
-                METRIC_HISTOGRAM,
-                labels,
-                buckets,
-                ARRAY_LEN(buckets),
+        "workqueue_work_duration_seconds",
+        "How long in seconds processing an item from workqueue takes.",
+        METRIC_HISTOGRAM,
+        labels,
+        buckets,
+        ARRAY_LEN(buckets),
 };
 static const struct metric_family unfinished_family = {
-                "workqueue_unfinished_work_seconds",
-                "How many seconds of work has been done that is in progress and hasn't been observed by "
-                "work_duration. "
-                "Large values indicate stuck threads. One can deduce the number of stuck threads by "
-                "observing the rate at "
-                "which this increases.",
-                METRIC_GAUGE,
-                labels,
+        "workqueue_unfinished_work_seconds",
+        "How many seconds of work has been done that is in progress and hasn't been observed by "
+        "work_duration. "
+        "Large values indicate stuck threads. One can deduce the number of stuck threads by "
+        "observing the rate at "
+        "which this increases.",
+        METRIC_GAUGE,
+        labels,
 };
 static const struct metric_family longest_family = {
-                "workqueue_longest_running_processor_seconds",
-                "How many seconds has the longest running processor for workqueue been running.",
-                METRIC_GAUGE,
-                labels,
+        "workqueue_longest_running_processor_seconds",
+        "How many seconds has the longest running processor for workqueue been running.",
+        METRIC_GAUGE,
+        labels,
 };
 
 static usec_t now(const struct queue *q)

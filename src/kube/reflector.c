@@ -2,8 +2,8 @@
 
 enum {
         PAGE_DEFAULT = 500,
-        OBJECT_MAX = 8
-                     << 20, /* one object or event on the wire; etcd stops at 1.5 MiB, JSON may escape a lot */
+        OBJECT_MAX =
+                8 << 20, /* one object or event on the wire; etcd stops at 1.5 MiB, JSON may escape a lot */
         KEEP_ARENA = 256 * 1024, /* parsed into, object after object */
         WATCH_MIN_SECONDS = 300,
         LIST_TIMEOUT_SECONDS = 60,
@@ -342,16 +342,16 @@ static void start_list(struct reflector *r)
 {
         bool at_least = !r->consistent && r->version[0];
         struct kube_request req = {
-                        .verb = KUBE_LIST,
-                        .type = cache_type(r->cache),
-                        .ns = r->ns,
-                        .label_selector = r->labels,
-                        .field_selector = r->fields,
-                        .continue_token = r->continue_token,
-                        /* A limit sends a list of at least some version past the server's cache; leave it out there. */
-                        .limit = at_least && !r->continue_token ? 0 : r->page,
-                        .timeout = LIST_TIMEOUT_SECONDS * USEC_PER_SEC,
-                        .idle_timeout = LIST_TIMEOUT_SECONDS * USEC_PER_SEC,
+                .verb = KUBE_LIST,
+                .type = cache_type(r->cache),
+                .ns = r->ns,
+                .label_selector = r->labels,
+                .field_selector = r->fields,
+                .continue_token = r->continue_token,
+                /* A limit sends a list of at least some version past the server's cache; leave it out there. */
+                .limit = at_least && !r->continue_token ? 0 : r->page,
+                .timeout = LIST_TIMEOUT_SECONDS * USEC_PER_SEC,
+                .idle_timeout = LIST_TIMEOUT_SECONDS * USEC_PER_SEC,
         };
 
         if (!r->continue_token) {
@@ -487,18 +487,18 @@ static void start_watch(struct reflector *r)
 {
         bool initial = r->phase == WATCH_LIST;
         struct kube_request req = {
-                        .verb = KUBE_WATCH,
-                        .type = cache_type(r->cache),
-                        .ns = r->ns,
-                        .label_selector = r->labels,
-                        .field_selector = r->fields,
-                        .resource_version = r->version[0] ? r->version : NULL,
-                        .resource_version_match = initial ? "NotOlderThan" : NULL,
-                        .send_initial_events = initial,
-                        .bookmarks = true,
-                        .timeout_seconds = WATCH_MIN_SECONDS +
-                                           (unsigned)rng_below(loop_rng(r->loop), WATCH_MIN_SECONDS),
-                        .timeout = LIST_TIMEOUT_SECONDS * USEC_PER_SEC,
+                .verb = KUBE_WATCH,
+                .type = cache_type(r->cache),
+                .ns = r->ns,
+                .label_selector = r->labels,
+                .field_selector = r->fields,
+                .resource_version = r->version[0] ? r->version : NULL,
+                .resource_version_match = initial ? "NotOlderThan" : NULL,
+                .send_initial_events = initial,
+                .bookmarks = true,
+                .timeout_seconds = WATCH_MIN_SECONDS +
+                                   (unsigned)rng_below(loop_rng(r->loop), WATCH_MIN_SECONDS),
+                .timeout = LIST_TIMEOUT_SECONDS * USEC_PER_SEC,
         };
 
         r->got_event = false;
@@ -539,12 +539,12 @@ static void on_probe_done(void *arg, const struct kube_answer *answer, const str
 static void start_probe(struct reflector *r)
 {
         struct kube_request req = {
-                        .verb = KUBE_LIST,
-                        .type = cache_type(r->cache),
-                        .ns = r->ns,
-                        .label_selector = r->labels,
-                        .field_selector = r->fields,
-                        .limit = 1,
+                .verb = KUBE_LIST,
+                .type = cache_type(r->cache),
+                .ns = r->ns,
+                .label_selector = r->labels,
+                .field_selector = r->fields,
+                .limit = 1,
         };
 
         if (r->probe)
@@ -593,24 +593,24 @@ static void start(struct reflector *r, enum phase phase)
 
 static const char *const metric_labels[] = {"group", "resource", NULL};
 static const struct metric_family lists_family = {
-                "sonde_reflector_lists_total", "Lists begun.", METRIC_COUNTER, metric_labels, NULL, 0};
+        "sonde_reflector_lists_total", "Lists begun.", METRIC_COUNTER, metric_labels, NULL, 0};
 static const struct metric_family watches_family = {
-                "sonde_reflector_watches_total", "Watches begun.", METRIC_COUNTER, metric_labels, NULL, 0};
+        "sonde_reflector_watches_total", "Watches begun.", METRIC_COUNTER, metric_labels, NULL, 0};
 static const struct metric_family stale_family = {
-                "sonde_reflector_stale_events_total",
-                "Watch events dropped because they were not newer than the last.",
-                METRIC_COUNTER,
-                metric_labels,
-                NULL,
-                0};
+        "sonde_reflector_stale_events_total",
+        "Watch events dropped because they were not newer than the last.",
+        METRIC_COUNTER,
+        metric_labels,
+        NULL,
+        0};
 
 static const struct metric_family skipped_family = {
-                "sonde_reflector_skipped_objects_total",
-                "Objects left out because they are beyond what can be read.",
-                METRIC_COUNTER,
-                metric_labels,
-                NULL,
-                0};
+        "sonde_reflector_skipped_objects_total",
+        "Objects left out because they are beyond what can be read.",
+        METRIC_COUNTER,
+        metric_labels,
+        NULL,
+        0};
 
 static void init_metrics(struct reflector *r)
 {

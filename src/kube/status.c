@@ -3,17 +3,17 @@
 enum { STATUS_DEPTH = 16, MESSAGE_MAX = 600, RETRY_AFTER_MAX = 3600 };
 
 static const char *const verb_names[] = {
-                [KUBE_GET] = "get",
-                [KUBE_LIST] = "list",
-                [KUBE_WATCH] = "watch",
-                [KUBE_CREATE] = "create",
-                [KUBE_UPDATE] = "update",
-                [KUBE_PATCH_JSON] = "patch",
-                [KUBE_PATCH_MERGE] = "patch",
-                [KUBE_PATCH_STRATEGIC] = "patch",
-                [KUBE_APPLY] = "apply",
-                [KUBE_DELETE] = "delete",
-                [KUBE_DELETE_COLLECTION] = "deletecollection",
+        [KUBE_GET] = "get",
+        [KUBE_LIST] = "list",
+        [KUBE_WATCH] = "watch",
+        [KUBE_CREATE] = "create",
+        [KUBE_UPDATE] = "update",
+        [KUBE_PATCH_JSON] = "patch",
+        [KUBE_PATCH_MERGE] = "patch",
+        [KUBE_PATCH_STRATEGIC] = "patch",
+        [KUBE_APPLY] = "apply",
+        [KUBE_DELETE] = "delete",
+        [KUBE_DELETE_COLLECTION] = "deletecollection",
 };
 
 const char *kube_verb_name(enum kube_verb verb)

@@ -15,7 +15,7 @@ struct kube_type {
 };
 
 extern const struct kube_type KUBE_CONFIGMAP, KUBE_EVENT /* events.k8s.io/v1 */, KUBE_JOB, KUBE_LEASE,
-                KUBE_NAMESPACE, KUBE_NODE, KUBE_POD, KUBE_ROLE, KUBE_ROLEBINDING, KUBE_SERVICEACCOUNT;
+        KUBE_NAMESPACE, KUBE_NODE, KUBE_POD, KUBE_ROLE, KUBE_ROLEBINDING, KUBE_SERVICEACCOUNT;
 
 /* "batch/v1" or "v1". */
 const char *kube_api_version(const struct kube_type *type, struct arena *a);

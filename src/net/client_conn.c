@@ -41,9 +41,9 @@ static const struct http_answer *answer_of(struct client_conn *cc, struct http_a
         if (!cc->parser.head_seen)
                 return NULL;
         *answer = (struct http_answer){
-                        .status = cc->parser.ll.status_code,
-                        .headers = http_parser_headers(&cc->parser),
-                        .body = cc->stream ? STR_NULL : buf_str(&cc->body),
+                .status = cc->parser.ll.status_code,
+                .headers = http_parser_headers(&cc->parser),
+                .body = cc->stream ? STR_NULL : buf_str(&cc->body),
         };
         return answer;
 }
@@ -77,9 +77,9 @@ static void deadline_passed(struct timer *t)
 {
         struct client_conn *cc = CONTAINER_OF(t, struct client_conn, deadline);
         static const char *const stages[] = {
-                        [CONN_DIALING] = "no connection",
-                        [CONN_PROXY] = "no answer of the proxy",
-                        [CONN_HANDSHAKE] = "no end of the TLS handshake",
+                [CONN_DIALING] = "no connection",
+                [CONN_PROXY] = "no answer of the proxy",
+                [CONN_HANDSHAKE] = "no end of the TLS handshake",
         };
 
         fail_with(cc, E_CONNECT, "cannot connect to %s: %s within %.3g s", cc->client->peer,
@@ -329,7 +329,7 @@ static enum http_verdict body_came(struct http_parser *p, struct str data)
 }
 
 static const struct http_parser_ops parser_ops = {
-                .response = true, .on_head = head_came, .on_body = body_came};
+        .response = true, .on_head = head_came, .on_body = body_came};
 
 /* The whole answer is there. CLEAN: nothing came after it. */
 static void complete(struct client_conn *cc, bool clean)
@@ -446,8 +446,8 @@ static void ended(struct conn *conn, const struct err *conn_err)
 }
 
 static const struct conn_ops call_ops = {
-                .on_open = opened,
-                .on_data = data_came,
-                .on_end = ended,
-                .on_sent = some_sent,
+        .on_open = opened,
+        .on_data = data_came,
+        .on_end = ended,
+        .on_sent = some_sent,
 };

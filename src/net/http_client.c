@@ -54,8 +54,7 @@ static size_t write_request(const struct http_client *c, const struct http_reque
 }
 
 static const char *const our_headers[] = {
-                "Host",   "User-Agent", "Content-Length", "Connection", "Transfer-Encoding",
-                "Expect", "Upgrade",
+        "Host", "User-Agent", "Content-Length", "Connection", "Transfer-Encoding", "Expect", "Upgrade",
 };
 
 static int check_header(const struct http_header *h, struct err *err)
@@ -154,15 +153,15 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
         struct http_call *call = xmalloc(sizeof(*call) + n);
 
         *call = (struct http_call){
-                        .client = c,
-                        .handlers = *handlers,
-                        .arg = arg,
-                        .may_send = req->may_send,
-                        .may_send_arg = req->may_send_arg,
-                        .idle_timeout = req->stream ? req->idle_timeout : 0,
-                        .stream = req->stream,
-                        .n = n,
-                        .failed = bad ? xmemdup(&err, sizeof(err)) : NULL,
+                .client = c,
+                .handlers = *handlers,
+                .arg = arg,
+                .may_send = req->may_send,
+                .may_send_arg = req->may_send_arg,
+                .idle_timeout = req->stream ? req->idle_timeout : 0,
+                .stream = req->stream,
+                .n = n,
+                .failed = bad ? xmemdup(&err, sizeof(err)) : NULL,
         };
         if (!bad) {
                 call->head_method = streq(req->method, "HEAD");

@@ -214,12 +214,12 @@ static int on_message_complete(llhttp_t *ll)
 }
 
 static const llhttp_settings_t settings = {
-                .on_url = on_url,
-                .on_header_field = on_field,
-                .on_header_value = on_value,
-                .on_headers_complete = on_headers_complete,
-                .on_body = on_body,
-                .on_message_complete = on_message_complete,
+        .on_url = on_url,
+        .on_header_field = on_field,
+        .on_header_value = on_value,
+        .on_headers_complete = on_headers_complete,
+        .on_body = on_body,
+        .on_message_complete = on_message_complete,
 };
 
 /* ---- feeding */

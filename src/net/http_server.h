@@ -19,7 +19,8 @@ struct http_server;
 struct http_exchange; /* one request and its answer */
 
 struct http_server_config {
-        const char *listen; /* "127.0.0.1:8081", "[::]:8443", ":8080" (all), "unix:/path", port 0: any free one */
+        const char *
+                listen; /* "127.0.0.1:8081", "[::]:8443", ":8080" (all), "unix:/path", port 0: any free one */
         struct tls *tls; /* NULL: plain */
         struct http_limits limits;
         unsigned max_connections; /* 0: 1024 */

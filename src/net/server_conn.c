@@ -343,8 +343,8 @@ static void opened(struct conn *conn, const struct err *err)
 {
         struct server_conn *sc = CONTAINER_OF(conn, struct server_conn, conn);
         static const char plain[] =
-                        "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
-                        "this port speaks TLS: use https://\n";
+                "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+                "this port speaks TLS: use https://\n";
 
         if (!err) {
                 set_deadline(sc, sc->server->idle_timeout);
@@ -379,11 +379,11 @@ static void gone(struct conn *conn, bool wholly)
 }
 
 static const struct conn_ops conn_ops = {
-                .on_open = opened,
-                .on_data = data_came,
-                .on_end = ended,
-                .on_sent = some_sent,
-                .on_gone = gone,
+        .on_open = opened,
+        .on_data = data_came,
+        .on_end = ended,
+        .on_sent = some_sent,
+        .on_gone = gone,
 };
 
 /* ---- accepting */

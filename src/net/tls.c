@@ -195,7 +195,7 @@ static int set_up(struct tls *tls, const struct tls_config *config, struct err *
 
         SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
         SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                              SSL_MODE_RELEASE_BUFFERS);
+                                      SSL_MODE_RELEASE_BUFFERS);
         SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET);
         SSL_CTX_set_num_tickets(ctx, 0);
         SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
@@ -266,7 +266,7 @@ static int expect_host(SSL *ssl, const char *host, struct err *err)
                 ok = X509_VERIFY_PARAM_set1_ip_asc(param, host);
         } else {
                 X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
-                                                                       X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+                                                               X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
                 ok = X509_VERIFY_PARAM_set1_host(param, host, 0) && SSL_set_tlsext_host_name(ssl, host);
         }
         return ok ? 0 : err_set(err, E_CONFIG, "'%s' cannot be the name in a certificate", host);
@@ -446,22 +446,21 @@ static const struct {
         int reason;
         const char *text; /* %s: the peer */
 } failures[] = {
-                {SSL_R_WRONG_VERSION_NUMBER, "%s does not speak TLS; use http:// or check the port"},
-                {SSL_R_HTTP_REQUEST, "%s spoke plain HTTP to a TLS port"},
-                {SSL_R_HTTPS_PROXY_REQUEST, "%s spoke plain HTTP to a TLS port"},
-                {SSL_R_UNSUPPORTED_PROTOCOL, "%s speaks only versions of TLS older than 1.2"},
-                {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION,
-                 "%s refused TLS 1.2 and 1.3; it may speak older versions only"},
-                {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "%s requires a client certificate"},
-                {SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE,
-                 "%s refused the handshake; it may require a client certificate or other ciphers"},
-                {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "%s refused our certificate as bad"},
-                {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "%s refused our certificate as expired"},
-                {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, "%s refused our certificate as revoked"},
-                {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, "%s refused our certificate"},
-                {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "%s refused our certificate as unsupported"},
-                {SSL_R_TLSV1_ALERT_UNKNOWN_CA, "%s does not know the authority that signed our certificate"},
-                {SSL_R_TLSV1_ALERT_ACCESS_DENIED, "%s denied access to our certificate"},
+        {SSL_R_WRONG_VERSION_NUMBER, "%s does not speak TLS; use http:// or check the port"},
+        {SSL_R_HTTP_REQUEST, "%s spoke plain HTTP to a TLS port"},
+        {SSL_R_HTTPS_PROXY_REQUEST, "%s spoke plain HTTP to a TLS port"},
+        {SSL_R_UNSUPPORTED_PROTOCOL, "%s speaks only versions of TLS older than 1.2"},
+        {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "%s refused TLS 1.2 and 1.3; it may speak older versions only"},
+        {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "%s requires a client certificate"},
+        {SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE,
+         "%s refused the handshake; it may require a client certificate or other ciphers"},
+        {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, "%s refused our certificate as bad"},
+        {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "%s refused our certificate as expired"},
+        {SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED, "%s refused our certificate as revoked"},
+        {SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN, "%s refused our certificate"},
+        {SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE, "%s refused our certificate as unsupported"},
+        {SSL_R_TLSV1_ALERT_UNKNOWN_CA, "%s does not know the authority that signed our certificate"},
+        {SSL_R_TLSV1_ALERT_ACCESS_DENIED, "%s denied access to our certificate"},
 };
 
 /* A failure of the protocol, from OpenSSL's queue. */

@@ -94,10 +94,10 @@ static bool delete_one(struct task *t, const struct must_not_exist *gone)
         const char *propagation = gone->propagation ? gone->propagation : "Background";
         const char *options = kube_delete_options(&t->arena, gone->object->uid, NULL, propagation);
         struct kube_request r = {
-                        .verb = KUBE_DELETE,
-                        .type = gone->object->type,
-                        .name = gone->object->name,
-                        .body = str_of(options),
+                .verb = KUBE_DELETE,
+                .type = gone->object->type,
+                .name = gone->object->name,
+                .body = str_of(options),
         };
 
         t->target = runtime_source(t->rt, gone->object->type);
@@ -142,8 +142,8 @@ static struct json *stalled_status(struct task *t, struct json *status)
 
         if (!status)
                 status = json_is(json_at(t->view.request, "status"), JSON_OBJECT)
-                                         ? json_copy(a, json_at(t->view.request, "status"))
-                                         : json_object(a);
+                                 ? json_copy(a, json_at(t->view.request, "status"))
+                                 : json_object(a);
         decide_condition(&t->view, status, "Ready", "False", t->stalled_reason, t->stalled_message);
         decide_condition(&t->view, status, "Stalled", "True", t->stalled_reason, t->stalled_message);
         return status;
@@ -172,11 +172,11 @@ static bool write_status(struct task *t)
                 decide_event(&t->decision, &t->view, EVENT_WARNING, t->stalled_reason, "%s",
                              t->stalled_message);
         body = json_build(
-                        a,
-                        "{'apiVersion': %s, 'kind': %s, 'metadata': {'name': %s, 'namespace': %s, 'uid': %s, "
-                        "'resourceVersion': %s}}",
-                        kube_api_version(t->rt->c->type, a), t->rt->c->type->kind, t->name, t->ns,
-                        meta_str(req, "uid"), meta_str(req, "resourceVersion"));
+                a,
+                "{'apiVersion': %s, 'kind': %s, 'metadata': {'name': %s, 'namespace': %s, 'uid': %s, "
+                "'resourceVersion': %s}}",
+                kube_api_version(t->rt->c->type, a), t->rt->c->type->kind, t->name, t->ns,
+                meta_str(req, "uid"), meta_str(req, "resourceVersion"));
         if (t->rt->c->type->has_status) {
                 r.subresource = "status";
                 json_set(a, body, "status", status);

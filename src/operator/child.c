@@ -99,7 +99,7 @@ static void apply(struct task *t, const struct json *found)
         struct json *o = t->creating->json, *meta = json_at(o, "metadata");
         const char *uid = meta_str(found, "uid"), *version = meta_str(found, "resourceVersion");
         struct kube_request r = {
-                        .verb = KUBE_APPLY, .type = t->creating->type, .name = t->target_name, .force = true};
+                .verb = KUBE_APPLY, .type = t->creating->type, .name = t->target_name, .force = true};
         struct err err = ERR_INIT;
 
         if (!uid || !version) {
@@ -196,8 +196,8 @@ static void name_conflict(struct task *t)
 {
         t->stalled_reason = "NameConflict";
         t->stalled_message = arena_printf(
-                        &t->arena, "%s %s exists and does not belong to this request; rename one of the two",
-                        t->creating->type->kind, t->target_name);
+                &t->arena, "%s %s exists and does not belong to this request; rename one of the two",
+                t->creating->type->kind, t->target_name);
         carry_next(t);
 }
 

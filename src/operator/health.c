@@ -45,10 +45,10 @@ struct health *health_new(struct loop *loop, const char *listen, struct operator
 {
         struct health *h = xcalloc(1, sizeof(*h));
         struct http_server_config config = {
-                        .listen = listen,
-                        .max_connections = 64,
-                        .on_request = on_request,
-                        .arg = h,
+                .listen = listen,
+                .max_connections = 64,
+                .on_request = on_request,
+                .arg = h,
         };
 
         h->op = o;

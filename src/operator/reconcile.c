@@ -40,10 +40,10 @@ static void gather_owned(struct gathered *g, struct source *s, const char *owner
                         continue;
                 o = vec_push(&g->objects);
                 *o = (struct object){
-                                .type = s->type,
-                                .json = cache_parse(s->cache, e, a),
-                                .name = arena_strdup(a, e->name),
-                                .uid = arena_strdup(a, e->uid),
+                        .type = s->type,
+                        .json = cache_parse(s->cache, e, a),
+                        .name = arena_strdup(a, e->name),
+                        .uid = arena_strdup(a, e->uid),
                 };
         }
 }

@@ -214,12 +214,12 @@ static void start_source(struct runtime *rt, const struct kube_type *type, int t
 {
         struct source *s = &rt->sources[rt->n_sources];
         struct reflector_config rc = {
-                        .kube = rt->op->cfg.kube,
-                        .ns = rt->op->ns,
-                        .label_selector = selector,
-                        .metrics = rt->op->cfg.metrics,
-                        .on_synced = on_synced,
-                        .arg = s,
+                .kube = rt->op->cfg.kube,
+                .ns = rt->op->ns,
+                .label_selector = selector,
+                .metrics = rt->op->cfg.metrics,
+                .on_synced = on_synced,
+                .arg = s,
         };
         struct cache_config cc = {.type = type, .project = project, .metrics = rt->op->cfg.metrics};
 
@@ -249,12 +249,12 @@ static const struct metric_family errors_family = {"controller_runtime_reconcile
                                                    NULL,
                                                    0};
 static const struct metric_family terminal_family = {
-                "controller_runtime_terminal_reconcile_errors_total",
-                "Total number of terminal reconciliation errors per controller.",
-                METRIC_COUNTER,
-                controller_label,
-                NULL,
-                0};
+        "controller_runtime_terminal_reconcile_errors_total",
+        "Total number of terminal reconciliation errors per controller.",
+        METRIC_COUNTER,
+        controller_label,
+        NULL,
+        0};
 static const struct metric_family seconds_family = {"controller_runtime_reconcile_time_seconds",
                                                     "Length of time per reconciliation per controller.",
                                                     METRIC_HISTOGRAM,
@@ -294,13 +294,13 @@ static void init_metrics(struct runtime *rt, struct metrics *m)
 static void start_runtime(struct operator* o, struct runtime *rt, const struct controller *c)
 {
         struct queue_config qc = {
-                        .name = c->name, .metrics = o->cfg.metrics, .on_ready = on_queue_ready, .arg = rt};
+                .name = c->name, .metrics = o->cfg.metrics, .on_ready = on_queue_ready, .arg = rt};
         struct events_config ec = {
-                        .kube = o->cfg.kube,
-                        .instance = o->instance,
-                        .metrics = o->cfg.metrics,
-                        .may_send = runtime_may_send,
-                        .may_send_arg = rt,
+                .kube = o->cfg.kube,
+                .instance = o->instance,
+                .metrics = o->cfg.metrics,
+                .may_send = runtime_may_send,
+                .may_send_arg = rt,
         };
         _cleanup_(free_ptr) char *reporter = xasprintf("sonde.dev/%s", c->name);
         _cleanup_(free_ptr) char *selector = xasprintf(OPERATOR_LABEL_CONTROLLER "=%s", c->name);

@@ -157,9 +157,9 @@ static void test_server_side_apply(void **state)
         assert_int_equal(ASK(KUBE_APPLY, applied("s", pin, "3"), NULL, .name = "s", .field_manager = "two"),
                          E_CONFLICT);
         pin = ",\"uid\":\"00000000-0000-0000-0000-000000000000\"";
-        assert_int_equal(ASK(KUBE_APPLY, applied("nobody", pin, "3"), NULL, .name = "nobody",
-                             .field_manager = "two"),
-                         E_CONFLICT);
+        assert_int_equal(
+                ASK(KUBE_APPLY, applied("nobody", pin, "3"), NULL, .name = "nobody", .field_manager = "two"),
+                E_CONFLICT);
 }
 
 static void test_dry_run_changes_nothing(void **state)
@@ -176,9 +176,9 @@ static void test_status_is_another_door(void **state)
                            "\"containers\":[{\"name\":\"c\",\"image\":\"localhost/none:1\"}]}}}}";
 
         assert_int_equal(ASK(KUBE_CREATE, spec, &job, .type = &KUBE_JOB), E_OK);
-        assert_int_equal(ASK(KUBE_PATCH_MERGE, "{\"status\":{\"failed\":7}}", &job, .type = &KUBE_JOB,
-                             .name = "j"),
-                         E_OK);
+        assert_int_equal(
+                ASK(KUBE_PATCH_MERGE, "{\"status\":{\"failed\":7}}", &job, .type = &KUBE_JOB, .name = "j"),
+                E_OK);
         assert_int_not_equal(json_int(json_at(job, "status"), "failed", 0), 7);
         assert_int_equal(ASK(KUBE_PATCH_MERGE, "{\"status\":{\"failed\":7}}", &job, .type = &KUBE_JOB,
                              .name = "j", .subresource = "status"),
@@ -214,14 +214,14 @@ static void test_refusals_have_types(void **state)
         assert_int_equal(ASK(KUBE_CREATE, "{\"metadata\":{\"name\":\"Not Valid\"}}", NULL), E_REFUSED);
         assert_int_equal(ASK(KUBE_CREATE, "{not json", NULL), E_REFUSED);
         assert_int_equal(ASK(KUBE_GET, NULL, NULL, .type = &unknown, .name = "x"), E_NOT_FOUND);
-        assert_int_equal(ASK(KUBE_CREATE,
-                             arena_printf(&f.arena,
-                                          "{\"metadata\":{\"name\":\"big\"},\"data\":{\"k\":\"%s\"}}", huge),
-                             NULL),
-                         E_REFUSED);
-        assert_int_equal(ASK(KUBE_LIST, NULL, NULL, .resource_version = "999999999",
-                             .timeout = 20 * USEC_PER_SEC),
-                         E_EXPIRED);
+        assert_int_equal(
+                ASK(KUBE_CREATE,
+                    arena_printf(&f.arena, "{\"metadata\":{\"name\":\"big\"},\"data\":{\"k\":\"%s\"}}", huge),
+                    NULL),
+                E_REFUSED);
+        assert_int_equal(
+                ASK(KUBE_LIST, NULL, NULL, .resource_version = "999999999", .timeout = 20 * USEC_PER_SEC),
+                E_EXPIRED);
         assert_int_equal(ASK(KUBE_GET, NULL, NULL, .path = "/apis/nobody.example/v1"), E_NOT_FOUND);
 }
 
@@ -314,17 +314,17 @@ static int tear_down(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_create_get_and_already_exists),
-                cmocka_unit_test(test_lists_by_pages_and_selectors),
-                cmocka_unit_test(test_update_is_optimistic),
-                cmocka_unit_test(test_patches),
-                cmocka_unit_test(test_server_side_apply),
-                cmocka_unit_test(test_dry_run_changes_nothing),
-                cmocka_unit_test(test_status_is_another_door),
-                cmocka_unit_test(test_deletes_carry_preconditions),
-                cmocka_unit_test(test_refusals_have_types),
-                cmocka_unit_test(test_names_cannot_change_the_request),
-                cmocka_unit_test(test_watch_streams_events),
+        cmocka_unit_test(test_create_get_and_already_exists),
+        cmocka_unit_test(test_lists_by_pages_and_selectors),
+        cmocka_unit_test(test_update_is_optimistic),
+        cmocka_unit_test(test_patches),
+        cmocka_unit_test(test_server_side_apply),
+        cmocka_unit_test(test_dry_run_changes_nothing),
+        cmocka_unit_test(test_status_is_another_door),
+        cmocka_unit_test(test_deletes_carry_preconditions),
+        cmocka_unit_test(test_refusals_have_types),
+        cmocka_unit_test(test_names_cannot_change_the_request),
+        cmocka_unit_test(test_watch_streams_events),
 };
 
 int main(void)

@@ -118,10 +118,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         r.flags = data[0];
         r.ends = 0;
         r.client = http_client_new(
-                        r.loop,
-                        &(struct http_client_config){.url = r.url,
-                                                     .limits = {.head = 2000, .headers = 20, .body = 100000}},
-                        NULL);
+                r.loop,
+                &(struct http_client_config){.url = r.url,
+                                             .limits = {.head = 2000, .headers = 20, .body = 100000}},
+                NULL);
         if (!r.client)
                 abort();
         r.call = http_start(r.client,

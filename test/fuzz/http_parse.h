@@ -33,7 +33,7 @@ static enum http_verdict record_body(struct http_parser *p, struct str data)
 }
 
 static const struct http_parser_ops record_answers = {
-                .response = true, .on_head = record_head, .on_body = record_body};
+        .response = true, .on_head = record_head, .on_body = record_body};
 static const struct http_parser_ops record_requests = {.on_head = record_head, .on_body = record_body};
 
 /* Feeds DATA in pieces whose sizes SEED chooses (0: whole) and notes what came out. */

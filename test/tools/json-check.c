@@ -8,15 +8,15 @@
 enum { EXIT_ACCEPT = 0, EXIT_REJECT = 1, EXIT_USAGE = 2, FILE_MAX = 64 << 20 };
 
 static const char usage[] =
-                "usage: json-check [--echo] FILE\n"
-                "\n"
-                "Parses FILE as JSON (RFC 8259, valid UTF-8, at most 128 levels and 8 MiB).\n"
-                "\n"
-                "  --echo   print the document again, compact\n"
-                "  --help   this text\n"
-                "\n"
-                "Exit status: 0 accepted, 1 rejected (why is on standard error), 2 wrong usage or\n"
-                "the file cannot be read.\n";
+        "usage: json-check [--echo] FILE\n"
+        "\n"
+        "Parses FILE as JSON (RFC 8259, valid UTF-8, at most 128 levels and 8 MiB).\n"
+        "\n"
+        "  --echo   print the document again, compact\n"
+        "  --help   this text\n"
+        "\n"
+        "Exit status: 0 accepted, 1 rejected (why is on standard error), 2 wrong usage or\n"
+        "the file cannot be read.\n";
 
 static int check(const char *path, bool echo)
 {

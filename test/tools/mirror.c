@@ -114,13 +114,13 @@ static int run(struct mirror *m, const struct kube_config *config, const struct 
         _cleanup_(kube_free) struct kube *kube = loop ? kube_new(loop, config, NULL, err) : NULL;
         struct cache_config cc = {.type = find_type(m->type)};
         struct reflector_config rc = {
-                        .kube = kube,
-                        .ns = m->ns,
-                        .label_selector = m->selector,
-                        .watchdog = m->watchdog,
-                        .page = m->page,
-                        .on_synced = on_synced,
-                        .arg = m,
+                .kube = kube,
+                .ns = m->ns,
+                .label_selector = m->selector,
+                .watchdog = m->watchdog,
+                .page = m->page,
+                .on_synced = on_synced,
+                .arg = m,
         };
         int code;
 
@@ -145,13 +145,13 @@ int main(int argc, char **argv)
 {
         static struct mirror m = {.type = "configmaps", .line = BUF_INIT(4096), .out = BUF_INIT(1 << 30)};
         static const struct option_def options[] = {
-                        {"kubeconfig", 0, "FILE", "kubeconfig to use", OPT_STR, &m.kubeconfig},
-                        {"namespace", 'n', "NS", "only this namespace", OPT_STR, &m.ns},
-                        {"type", 0, "PLURAL", "configmaps, jobs, pods or samples", OPT_STR, &m.type},
-                        {"selector", 'l', "LABELS", "label selector", OPT_STR, &m.selector},
-                        {"watchdog", 0, "TIME", "ask after this long a silence", OPT_DURATION, &m.watchdog},
-                        {"page", 0, "N", "objects a page", OPT_UINT, &m.page},
-                        {0},
+                {"kubeconfig", 0, "FILE", "kubeconfig to use", OPT_STR, &m.kubeconfig},
+                {"namespace", 'n', "NS", "only this namespace", OPT_STR, &m.ns},
+                {"type", 0, "PLURAL", "configmaps, jobs, pods or samples", OPT_STR, &m.type},
+                {"selector", 'l', "LABELS", "label selector", OPT_STR, &m.selector},
+                {"watchdog", 0, "TIME", "ask after this long a silence", OPT_DURATION, &m.watchdog},
+                {"page", 0, "N", "objects a page", OPT_UINT, &m.page},
+                {0},
         };
         static const struct usage usage = {"mirror [OPTION]...", NULL};
         _cleanup_(kube_config_done) struct kube_config config = {0};

@@ -61,11 +61,10 @@ static inline void api_init(struct api *api, const struct kube_options *options)
         rng_seed(loop_rng(api->net.loop), 7);
         list_init(&api->waiting);
         list_init(&api->taken);
-        api->server = http_server_new(api->net.loop,
-                                      &(struct http_server_config){.listen = "127.0.0.1:0",
-                                                                   .on_request = api_hear,
-                                                                   .arg = api},
-                                      &err);
+        api->server = http_server_new(
+                api->net.loop,
+                &(struct http_server_config){.listen = "127.0.0.1:0", .on_request = api_hear, .arg = api},
+                &err);
         assert_non_null(api->server);
         api->config.server = xasprintf("http://127.0.0.1:%u", http_server_port(api->server));
         api->config.source = xstrdup("the test");

@@ -43,7 +43,7 @@ static inline int set_up(void **state)
         assert_non_null(mkdtemp(f->dir));
         /* 2030-01-01T00:00:00Z */
         f->clock = (struct clock){
-                        .manual = true, .boot = 1000 * USEC_PER_SEC, .wall = 1893456000 * USEC_PER_SEC};
+                .manual = true, .boot = 1000 * USEC_PER_SEC, .wall = 1893456000 * USEC_PER_SEC};
         f->loop = loop_new(&f->clock, NULL, NULL);
         f->config.server = (char *)"http://127.0.0.1:1";
         f->config.source = (char *)"the test";

@@ -202,10 +202,10 @@ static void test_log_escapes_and_hides_secrets(void **state)
                             "ts=1970-01-01T00:00:01.000000Z level=info msg=\"Said something\" value=plain "
                             "bearerToken=\"[redacted, 7 bytes]\" n=-3\n");
         assert_string_equal(
-                        logged(LOG_FORMAT_JSON, "a\"\nb\xff"),
-                        "{\"ts\":\"1970-01-01T00:00:01.000000Z\",\"level\":\"info\",\"msg\":\"Said "
-                        "something\","
-                        "\"value\":\"a\\\"\\nb\\ufffd\",\"bearerToken\":\"[redacted, 7 bytes]\",\"n\":-3}\n");
+                logged(LOG_FORMAT_JSON, "a\"\nb\xff"),
+                "{\"ts\":\"1970-01-01T00:00:01.000000Z\",\"level\":\"info\",\"msg\":\"Said "
+                "something\","
+                "\"value\":\"a\\\"\\nb\\ufffd\",\"bearerToken\":\"[redacted, 7 bytes]\",\"n\":-3}\n");
 }
 
 static void test_metrics_exposition(void **state)
@@ -260,19 +260,19 @@ static void test_files_are_replaced_whole(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_arena_reset_keeps_the_largest_block),
-                cmocka_unit_test(test_err_wrap_puts_context_in_front),
-                cmocka_unit_test(test_str_numbers),
-                cmocka_unit_test(test_str_split),
-                cmocka_unit_test(test_utf8),
-                cmocka_unit_test(test_buf_stops_at_its_limit),
-                cmocka_unit_test(test_base64),
-                cmocka_unit_test(test_map_against_many_keys),
-                cmocka_unit_test(test_heap_is_ordered_and_stable),
-                cmocka_unit_test(test_times),
-                cmocka_unit_test(test_log_escapes_and_hides_secrets),
-                cmocka_unit_test(test_metrics_exposition),
-                cmocka_unit_test(test_files_are_replaced_whole),
+        cmocka_unit_test(test_arena_reset_keeps_the_largest_block),
+        cmocka_unit_test(test_err_wrap_puts_context_in_front),
+        cmocka_unit_test(test_str_numbers),
+        cmocka_unit_test(test_str_split),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_buf_stops_at_its_limit),
+        cmocka_unit_test(test_base64),
+        cmocka_unit_test(test_map_against_many_keys),
+        cmocka_unit_test(test_heap_is_ordered_and_stable),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_log_escapes_and_hides_secrets),
+        cmocka_unit_test(test_metrics_exposition),
+        cmocka_unit_test(test_files_are_replaced_whole),
 };
 
 UNIT_MAIN(tests)

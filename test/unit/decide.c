@@ -69,11 +69,10 @@ static void transition_time_moves_with_the_status_alone(void **state)
         struct json *status = json_object(&r->arena), *list;
 
         r->view.request = parse(
-                        r,
-                        "{'metadata': {'generation': 4}, 'status': {'conditions': ["
-                        "{'type': 'Ready', 'status': 'True', 'lastTransitionTime': '2020-01-01T00:00:00Z'}, "
-                        "{'type': 'Stalled', 'status': 'False', 'lastTransitionTime': "
-                        "'2020-02-02T00:00:00Z'}, {'type': 'Odd', 'status': 'True'}]}}");
+                r, "{'metadata': {'generation': 4}, 'status': {'conditions': ["
+                   "{'type': 'Ready', 'status': 'True', 'lastTransitionTime': '2020-01-01T00:00:00Z'}, "
+                   "{'type': 'Stalled', 'status': 'False', 'lastTransitionTime': "
+                   "'2020-02-02T00:00:00Z'}, {'type': 'Odd', 'status': 'True'}]}}");
         decide_condition(&r->view, status, "Ready", "True", "Other", "another reason");
         decide_condition(&r->view, status, "Stalled", "True", "Refused", "no");
         decide_condition(&r->view, status, "Odd", "True", "Odd", "had no time");
@@ -91,10 +90,10 @@ static void condition_set_twice_is_one(void **state)
         struct json *status;
 
         r->view.request = parse(
-                        r, "{'metadata': {}, 'status': {'x': 1, 'conditions': ["
-                           "{'type': 'Ready', 'status': 'False', 'observedGeneration': 0, 'reason': 'A', "
-                           "'message': 'a', 'lastTransitionTime': '2020-01-01T00:00:00Z'}, "
-                           "{'type': 'Theirs', 'status': 'True'}]}}");
+                r, "{'metadata': {}, 'status': {'x': 1, 'conditions': ["
+                   "{'type': 'Ready', 'status': 'False', 'observedGeneration': 0, 'reason': 'A', "
+                   "'message': 'a', 'lastTransitionTime': '2020-01-01T00:00:00Z'}, "
+                   "{'type': 'Theirs', 'status': 'True'}]}}");
         status = json_copy(&r->arena, json_at(r->view.request, "status")); /* begun from what is there */
         decide_condition(&r->view, status, "Ready", "True", "B", "b");
         decide_condition(&r->view, status, "Ready", "False", "A", "a");
@@ -123,8 +122,8 @@ static void wants_are_bounded_and_told_once(void **state)
         struct answer answer = {.want = want, .error = "no"};
 
         assert_null(decide_want(&r->decision, &r->view, &want));
-        assert_null(decide_want(&r->decision, &r->view,
-                                &(struct want){WANT_OBJECT, &KUBE_POD, "a", NULL, NULL}));
+        assert_null(
+                decide_want(&r->decision, &r->view, &(struct want){WANT_OBJECT, &KUBE_POD, "a", NULL, NULL}));
         assert_int_equal(r->decision.n_wants, 1);
         for (int i = 0; i < 100; i++) {
                 want.name = arena_printf(&r->arena, "more-%d", i);
@@ -181,9 +180,9 @@ static void events_are_formatted(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                TEST(condition_of_a_new_request),          TEST(transition_time_moves_with_the_status_alone),
-                TEST(condition_set_twice_is_one),          TEST(conditions_that_are_no_list),
-                TEST(wants_are_bounded_and_told_once),     TEST(the_earliest_moment_counts),
-                TEST(children_are_found_by_type_and_name), TEST(events_are_formatted),
+        TEST(condition_of_a_new_request),          TEST(transition_time_moves_with_the_status_alone),
+        TEST(condition_set_twice_is_one),          TEST(conditions_that_are_no_list),
+        TEST(wants_are_bounded_and_told_once),     TEST(the_earliest_moment_counts),
+        TEST(children_are_found_by_type_and_name), TEST(events_are_formatted),
 };
 UNIT_MAIN(tests)

@@ -9,11 +9,11 @@
 static struct request request(const char *method, const char *path, const char *query)
 {
         return (struct request){
-                        .number = 1,
-                        .method = str_of(method),
-                        .path = str_of(path),
-                        .query = str_of(query),
-                        .class = classify(str_of(method), str_of(path), str_of(query)),
+                .number = 1,
+                .method = str_of(method),
+                .path = str_of(path),
+                .query = str_of(query),
+                .class = classify(str_of(method), str_of(path), str_of(query)),
         };
 }
 
@@ -23,43 +23,43 @@ static void test_requests_are_told_apart(void **state)
                 const char *method, *path, *query;
                 enum request_class class;
         } cases[] = {
-                        {"GET", "/api/v1/namespaces/x/configmaps", "", CLASS_LIST},
-                        {"GET", "/api/v1/namespaces/x/configmaps", "watch=1&resourceVersion=5", CLASS_WATCH},
-                        {"GET", "/api/v1/namespaces/x/configmaps", "watch=false", CLASS_LIST},
-                        {"GET", "/api/v1/namespaces/x/configmaps/a", "", CLASS_GET},
-                        {"GET", "/api/v1/namespaces/x/pods/a/log", "follow=true", CLASS_GET},
-                        {"GET", "/api/v1/namespaces", "", CLASS_LIST},
-                        {"GET", "/api/v1/namespaces/x", "", CLASS_GET},
-                        {"GET", "/api/v1/nodes", "limit=5", CLASS_LIST},
-                        {"GET", "/apis/batch/v1/jobs", "watch=true", CLASS_WATCH},
-                        {"GET", "/apis/batch/v1/namespaces/x/jobs/j", "", CLASS_GET},
-                        {"GET", "/apis/batch/v1", "", CLASS_OTHER},
-                        {"GET", "/api", "", CLASS_OTHER},
-                        {"GET", "/version", "", CLASS_OTHER},
-                        {"GET", "/", "", CLASS_OTHER},
-                        {"PATCH", "/api/v1/namespaces/x/configmaps/a", "", CLASS_WRITE},
-                        {"DELETE", "/api/v1/namespaces/x/configmaps", "", CLASS_WRITE},
+                {"GET", "/api/v1/namespaces/x/configmaps", "", CLASS_LIST},
+                {"GET", "/api/v1/namespaces/x/configmaps", "watch=1&resourceVersion=5", CLASS_WATCH},
+                {"GET", "/api/v1/namespaces/x/configmaps", "watch=false", CLASS_LIST},
+                {"GET", "/api/v1/namespaces/x/configmaps/a", "", CLASS_GET},
+                {"GET", "/api/v1/namespaces/x/pods/a/log", "follow=true", CLASS_GET},
+                {"GET", "/api/v1/namespaces", "", CLASS_LIST},
+                {"GET", "/api/v1/namespaces/x", "", CLASS_GET},
+                {"GET", "/api/v1/nodes", "limit=5", CLASS_LIST},
+                {"GET", "/apis/batch/v1/jobs", "watch=true", CLASS_WATCH},
+                {"GET", "/apis/batch/v1/namespaces/x/jobs/j", "", CLASS_GET},
+                {"GET", "/apis/batch/v1", "", CLASS_OTHER},
+                {"GET", "/api", "", CLASS_OTHER},
+                {"GET", "/version", "", CLASS_OTHER},
+                {"GET", "/", "", CLASS_OTHER},
+                {"PATCH", "/api/v1/namespaces/x/configmaps/a", "", CLASS_WRITE},
+                {"DELETE", "/api/v1/namespaces/x/configmaps", "", CLASS_WRITE},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-                assert_int_equal(classify(str_of(cases[i].method), str_of(cases[i].path),
-                                          str_of(cases[i].query)),
-                                 cases[i].class);
+                assert_int_equal(
+                        classify(str_of(cases[i].method), str_of(cases[i].path), str_of(cases[i].query)),
+                        cases[i].class);
 }
 
 static void test_a_script_counts_and_decides(void **state)
 {
         struct err err = ERR_INIT;
         _cleanup_(script_free) struct script *s = script_parse(
-                        STR("# a comment\n"
-                            "\n"
-                            "match LIST " MAPS "*continue=* nth=2 -> answer 410   # the second page\n"
-                            "match WATCH * -> cut lines=3 bytes=20\n"
-                            "match WRITE */status every=3 -> lose\n"
-                            "match POST * always -> answer 429 retry-after=2 body=html\n"
-                            "match * /version nth=1 -> stall ms=50\n"
-                            "match * /version -> cut ms=70\n"),
-                        &err);
+                STR("# a comment\n"
+                    "\n"
+                    "match LIST " MAPS "*continue=* nth=2 -> answer 410   # the second page\n"
+                    "match WATCH * -> cut lines=3 bytes=20\n"
+                    "match WRITE */status every=3 -> lose\n"
+                    "match POST * always -> answer 429 retry-after=2 body=html\n"
+                    "match * /version nth=1 -> stall ms=50\n"
+                    "match * /version -> cut ms=70\n"),
+                &err);
         struct request page = request("GET", MAPS, "limit=5&continue=abc"),
                        first = request("GET", MAPS, "limit=5");
         struct request watch = request("GET", MAPS, "watch=1"), put = request("PUT", MAPS "/a/status", "");
@@ -93,15 +93,14 @@ static void test_a_bad_script_says_where(void **state)
         static const struct {
                 const char *text, *message;
         } cases[] = {
-                        {"match GET *", "line 1: expected nth=N, every=N, always or ->, not ''"},
-                        {"\nmatch GET * -> explode", "line 2: there is no fault 'explode'"},
-                        {"match GET * nth=0 -> drop",
-                         "line 1: expected nth=N, every=N, always or ->, not 'nth=0'"},
-                        {"match GET * -> drop ms=5", "line 1: fault drop cannot have 'ms=5'"},
-                        {"match GET * -> answer", "line 1: fault answer needs a code"},
-                        {"match GET * -> answer 99", "line 1: fault answer cannot have '99'"},
-                        {"match GET * always drop", "line 1: expected -> before the fault"},
-                        {"hello", "line 1: expected: match METHOD GLOB [nth=N|every=N|always] -> FAULT"},
+                {"match GET *", "line 1: expected nth=N, every=N, always or ->, not ''"},
+                {"\nmatch GET * -> explode", "line 2: there is no fault 'explode'"},
+                {"match GET * nth=0 -> drop", "line 1: expected nth=N, every=N, always or ->, not 'nth=0'"},
+                {"match GET * -> drop ms=5", "line 1: fault drop cannot have 'ms=5'"},
+                {"match GET * -> answer", "line 1: fault answer needs a code"},
+                {"match GET * -> answer 99", "line 1: fault answer cannot have '99'"},
+                {"match GET * always drop", "line 1: expected -> before the fault"},
+                {"hello", "line 1: expected: match METHOD GLOB [nth=N|every=N|always] -> FAULT"},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -359,19 +358,19 @@ static void test_stale_answers_are_the_first_and_not_too_old(void **state)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_requests_are_told_apart),
-                cmocka_unit_test(test_a_script_counts_and_decides),
-                cmocka_unit_test(test_a_bad_script_says_where),
-                cmocka_unit_test(test_a_seed_always_says_the_same_and_uses_all_faults),
-                T(test_cut_in_the_middle_of_a_line),
-                T(test_cut_at_once_and_at_the_end),
-                T(test_duplicate_and_replay),
-                T(test_expired_after_a_line),
-                T(test_stall_goes_on_afterwards),
-                T(test_silence_ends_by_time_or_never),
-                T(test_bytes_merge_and_crlf),
-                T(test_long_lines_pass),
-                cmocka_unit_test(test_stale_answers_are_the_first_and_not_too_old),
+        cmocka_unit_test(test_requests_are_told_apart),
+        cmocka_unit_test(test_a_script_counts_and_decides),
+        cmocka_unit_test(test_a_bad_script_says_where),
+        cmocka_unit_test(test_a_seed_always_says_the_same_and_uses_all_faults),
+        T(test_cut_in_the_middle_of_a_line),
+        T(test_cut_at_once_and_at_the_end),
+        T(test_duplicate_and_replay),
+        T(test_expired_after_a_line),
+        T(test_stall_goes_on_afterwards),
+        T(test_silence_ends_by_time_or_never),
+        T(test_bytes_merge_and_crlf),
+        T(test_long_lines_pass),
+        cmocka_unit_test(test_stale_answers_are_the_first_and_not_too_old),
 };
 
 UNIT_MAIN(tests)

@@ -294,13 +294,13 @@ static void test_requests_that_would_smuggle_are_refused(void **state)
                 struct http_request req;
                 const char *why;
         } cases[] = {
-                        {{.headers = {evil, 1}}, "value of header 'X' has control characters"},
-                        {{.headers = {name, 1}}, "request has a malformed header name"},
-                        {{.headers = {length, 1}}, "header 'Content-Length' is not the caller's to set"},
-                        {{.target = "/a b"}, "request target is not a path of encoded characters"},
-                        {{.target = "/a\r\nX: y"}, "request target is not a path of encoded characters"},
-                        {{.target = "x"}, "request target is not a path of encoded characters"},
-                        {{.method = "GET /"}, "request has a malformed method"},
+                {{.headers = {evil, 1}}, "value of header 'X' has control characters"},
+                {{.headers = {name, 1}}, "request has a malformed header name"},
+                {{.headers = {length, 1}}, "header 'Content-Length' is not the caller's to set"},
+                {{.target = "/a b"}, "request target is not a path of encoded characters"},
+                {{.target = "/a\r\nX: y"}, "request target is not a path of encoded characters"},
+                {{.target = "x"}, "request target is not a path of encoded characters"},
+                {{.method = "GET /"}, "request has a malformed method"},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -516,28 +516,17 @@ static void test_urls(void **state)
                 int port;
                 bool tls;
         } good[] = {
-                        {"http://a", "a", "", "", 80, false},
-                        {"HTTPS://a.b-c:6443/", "a.b-c", "/", "", 6443, true},
-                        {"https://[::1]:1/x/y?z#f", "::1", "/x/y", "", 1, true},
-                        {"https://[fe80::1]", "fe80::1", "", "", 443, true},
-                        {"http://u:p@h:3128", "h", "", "u:p", 3128, false},
-                        {"http://h?x=/y", "h", "", "", 80, false},
+                {"http://a", "a", "", "", 80, false},
+                {"HTTPS://a.b-c:6443/", "a.b-c", "/", "", 6443, true},
+                {"https://[::1]:1/x/y?z#f", "::1", "/x/y", "", 1, true},
+                {"https://[fe80::1]", "fe80::1", "", "", 443, true},
+                {"http://u:p@h:3128", "h", "", "u:p", 3128, false},
+                {"http://h?x=/y", "h", "", "", 80, false},
         };
         static const char *const bad[] = {
-                        "",
-                        "h:80",
-                        "ftp://h",
-                        "http://",
-                        "http://:80",
-                        "http://h:",
-                        "http://h:0",
-                        "http://h:x",
-                        "http://h:65536",
-                        "http://[::1",
-                        "http://[::1]x",
-                        "http://[h]",
-                        "http://a b",
-                        "http://h:-1",
+                "",           "h:80",        "ftp://h",        "http://",     "http://:80",    "http://h:",
+                "http://h:0", "http://h:x",  "http://h:65536", "http://[::1", "http://[::1]x", "http://[h]",
+                "http://a b", "http://h:-1",
         };
         struct url u;
         struct err err = ERR_INIT;
@@ -563,13 +552,13 @@ static void test_bad_settings_of_a_client(void **state)
                 struct http_client_config config;
                 const char *why;
         } cases[] = {
-                        {{.url = "nonsense"}, "server: URL must start with http:// or https://"},
-                        {{.url = "https://h"}, "server: https:// without TLS settings"},
-                        {{.url = "http://u@h"}, "server: a user in the URL is not supported"},
-                        {{.url = "http://h", .proxy = "https://p"},
-                         "proxy: https:// proxies are not supported, use http://"},
-                        {{.url = "http://h", .proxy = "p"}, "proxy: URL must start with http:// or https://"},
-                        {{.url = "http://h", .user_agent = "a\nb"}, "the user agent has control characters"},
+                {{.url = "nonsense"}, "server: URL must start with http:// or https://"},
+                {{.url = "https://h"}, "server: https:// without TLS settings"},
+                {{.url = "http://u@h"}, "server: a user in the URL is not supported"},
+                {{.url = "http://h", .proxy = "https://p"},
+                 "proxy: https:// proxies are not supported, use http://"},
+                {{.url = "http://h", .proxy = "p"}, "proxy: URL must start with http:// or https://"},
+                {{.url = "http://h", .user_agent = "a\nb"}, "the user agent has control characters"},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -591,33 +580,33 @@ static void test_status_texts(void **state)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                T(test_silence_is_a_timeout),
-                T(test_a_trickle_does_not_stop_the_clock),
-                T(test_a_call_that_waits_too_long_was_not_sent),
-                T(test_a_handshake_that_never_ends),
-                T(test_a_stream_hands_on_what_comes),
-                T(test_streams_do_not_count_as_connections),
-                T(test_a_stream_that_falls_silent),
-                T(test_a_stream_whose_head_does_not_come),
-                T(test_a_stream_that_breaks),
-                T(test_pause_and_resume),
-                T(test_a_pause_at_the_very_end_of_a_body),
-                T(test_a_paused_stream_whose_peer_resets),
-                T(test_cancelling_a_call),
-                T(test_cancelling_inside_callbacks),
-                T(test_freeing_the_client_inside_on_data),
-                T(test_freeing_the_client_inside_on_end),
-                T(test_starting_a_call_inside_on_end_uses_the_same_connection),
-                T(test_requests_that_would_smuggle_are_refused),
-                T(test_a_request_that_may_not_be_sent_any_more),
-                T(test_a_reset_while_a_large_request_is_sent),
-                T(test_the_next_address_is_tried_when_one_refuses),
-                T(test_the_next_address_is_tried_when_one_is_silent),
-                T(test_through_a_proxy),
-                T(test_proxies_that_fail),
-                T(test_urls),
-                T(test_bad_settings_of_a_client),
-                T(test_status_texts),
+        T(test_silence_is_a_timeout),
+        T(test_a_trickle_does_not_stop_the_clock),
+        T(test_a_call_that_waits_too_long_was_not_sent),
+        T(test_a_handshake_that_never_ends),
+        T(test_a_stream_hands_on_what_comes),
+        T(test_streams_do_not_count_as_connections),
+        T(test_a_stream_that_falls_silent),
+        T(test_a_stream_whose_head_does_not_come),
+        T(test_a_stream_that_breaks),
+        T(test_pause_and_resume),
+        T(test_a_pause_at_the_very_end_of_a_body),
+        T(test_a_paused_stream_whose_peer_resets),
+        T(test_cancelling_a_call),
+        T(test_cancelling_inside_callbacks),
+        T(test_freeing_the_client_inside_on_data),
+        T(test_freeing_the_client_inside_on_end),
+        T(test_starting_a_call_inside_on_end_uses_the_same_connection),
+        T(test_requests_that_would_smuggle_are_refused),
+        T(test_a_request_that_may_not_be_sent_any_more),
+        T(test_a_reset_while_a_large_request_is_sent),
+        T(test_the_next_address_is_tried_when_one_refuses),
+        T(test_the_next_address_is_tried_when_one_is_silent),
+        T(test_through_a_proxy),
+        T(test_proxies_that_fail),
+        T(test_urls),
+        T(test_bad_settings_of_a_client),
+        T(test_status_texts),
 };
 
 UNIT_MAIN(tests)

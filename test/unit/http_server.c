@@ -116,7 +116,7 @@ static void test_headers_of_answers_cannot_be_forged(void **state)
 {
         struct rig *r = *state;
         struct http_header h[] = {
-                        {STR("X-A"), STR("good")}, {STR("X-B"), STR("a\r\nX-C: d")}, {STR("X D"), STR("e")}};
+                {STR("X-A"), STR("good")}, {STR("X-B"), STR("a\r\nX-C: d")}, {STR("X D"), STR("e")}};
 
         r->mode = LATER;
         say(r, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -131,31 +131,31 @@ static void test_headers_of_answers_cannot_be_forged(void **state)
 static void test_bad_requests(void **state)
 {
         static const char *const bad[] = {
-                        "nonsense\r\n\r\n",
-                        "GET / HTTP/2.0\r\nHost: h\r\n\r\n",
-                        "GET /\r\nHost: h\r\n\r\n",
-                        "GET / HTTP/1.1\r\n\r\n",
-                        "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-                        "GET / HTTP/1.1\nHost: a\n\n",
-                        "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
-                        "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
-                        "GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n",
-                        "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
-                        "GET a HTTP/1.1\r\nHost: a\r\n\r\n",
-                        "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
-                        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-                        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nTransfer-Encoding: "
-                        "chunked\r\n\r\n0\r\n\r\n",
-                        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: "
-                        "2\r\n\r\n0\r\n\r\n",
-                        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab",
-                        "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +2\r\n\r\nab",
-                        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-                        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
-                        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-                        "POST / HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-                        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-                        "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
+                "nonsense\r\n\r\n",
+                "GET / HTTP/2.0\r\nHost: h\r\n\r\n",
+                "GET /\r\nHost: h\r\n\r\n",
+                "GET / HTTP/1.1\r\n\r\n",
+                "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+                "GET / HTTP/1.1\nHost: a\n\n",
+                "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
+                "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+                "GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n",
+                "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
+                "GET a HTTP/1.1\r\nHost: a\r\n\r\n",
+                "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
+                "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nTransfer-Encoding: "
+                "chunked\r\n\r\n0\r\n\r\n",
+                "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: "
+                "2\r\n\r\n0\r\n\r\n",
+                "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab",
+                "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +2\r\n\r\nab",
+                "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+                "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+                "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+                "POST / HTTP/1.0\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
         };
         struct rig *r = *state;
 
@@ -364,25 +364,25 @@ static void test_a_client_that_only_listens_any_more(void **state)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                T(test_a_request_and_its_answer),
-                T(test_requests_that_come_at_once_are_answered_in_order),
-                T(test_early_requests_wait_for_a_late_answer),
-                T(test_a_request_byte_by_byte),
-                T(test_expect_100_continue),
-                T(test_head_and_no_content),
-                T(test_http_1_0),
-                T(test_headers_of_answers_cannot_be_forged),
-                T(test_bad_requests),
-                T(test_a_second_bad_request_does_not_hurt_the_first),
-                T(test_limits),
-                T(test_a_refusal_reaches_a_client_that_still_sends),
-                T(test_slow_and_idle_clients),
-                T(test_a_handler_may_take_its_time),
-                T(test_too_many_connections),
-                T(test_an_abandoned_request),
-                T(test_an_answer_to_nobody),
-                T(test_an_answered_request_is_not_abandoned),
-                T(test_a_client_that_only_listens_any_more),
+        T(test_a_request_and_its_answer),
+        T(test_requests_that_come_at_once_are_answered_in_order),
+        T(test_early_requests_wait_for_a_late_answer),
+        T(test_a_request_byte_by_byte),
+        T(test_expect_100_continue),
+        T(test_head_and_no_content),
+        T(test_http_1_0),
+        T(test_headers_of_answers_cannot_be_forged),
+        T(test_bad_requests),
+        T(test_a_second_bad_request_does_not_hurt_the_first),
+        T(test_limits),
+        T(test_a_refusal_reaches_a_client_that_still_sends),
+        T(test_slow_and_idle_clients),
+        T(test_a_handler_may_take_its_time),
+        T(test_too_many_connections),
+        T(test_an_abandoned_request),
+        T(test_an_answer_to_nobody),
+        T(test_an_answered_request_is_not_abandoned),
+        T(test_a_client_that_only_listens_any_more),
 };
 
 UNIT_MAIN(tests)

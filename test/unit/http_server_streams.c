@@ -284,8 +284,8 @@ static void test_where_to_listen(void **state)
                 hang_up(r);
         }
         for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-                assert_null(http_server_new(r->net.loop, &(struct http_server_config){.listen = bad[i]},
-                                            &err));
+                assert_null(
+                        http_server_new(r->net.loop, &(struct http_server_config){.listen = bad[i]}, &err));
                 assert_int_equal(err.code, E_CONFIG);
         }
         snprintf(taken, sizeof(taken), "127.0.0.1:%u", http_server_port(r->server));
@@ -364,9 +364,9 @@ static void test_tls_with_and_without_client_certificate(void **state)
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert ca = cert_make((struct cert_request){.cn = "CA", .ca = true});
         _cleanup_(cert_done) struct cert server = cert_make(
-                        (struct cert_request){.san = "IP:127.0.0.1", .issuer = &ca});
+                (struct cert_request){.san = "IP:127.0.0.1", .issuer = &ca});
         _cleanup_(cert_done) struct cert me = cert_make(
-                        (struct cert_request){.cn = "jane", .o = "admins", .issuer = &ca});
+                (struct cert_request){.cn = "jane", .o = "admins", .issuer = &ca});
         _cleanup_(tls_unref) struct tls *tls = tls_new(&(struct tls_config){.server = true,
                                                                             .cert = str_of(server.cert),
                                                                             .key = str_of(server.key),
@@ -380,13 +380,12 @@ static void test_tls_with_and_without_client_certificate(void **state)
         memset(body, 'b', sizeof(body));
         new_server(r, (struct http_server_config){.tls = tls});
         anonymous = tls_client(r, (struct tls_config){.ca = str_of(ca.cert)});
-        known = tls_client(r, (struct tls_config){.ca = str_of(ca.cert),
-                                                  .cert = str_of(me.cert),
-                                                  .key = str_of(me.key)});
+        known = tls_client(r, (struct tls_config){
+                                      .ca = str_of(ca.cert), .cert = str_of(me.cert), .key = str_of(me.key)});
         for (int i = 1; i <= 3; i++) {
                 http_start(anonymous,
                            &(struct http_request){
-                                           .method = "POST", .target = "/a", .body = {body, sizeof(body)}},
+                                   .method = "POST", .target = "/a", .body = {body, sizeof(body)}},
                            &call_handlers, &call);
                 net_until(&r->net, call.ends == 2 * i - 1);
                 assert_string_equal(call.err.text, "");
@@ -406,10 +405,9 @@ static void test_a_large_answer_and_a_large_request_through_tls(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make(
-                        (struct cert_request){.cn = "self", .san = "IP:127.0.0.1"});
+                (struct cert_request){.cn = "self", .san = "IP:127.0.0.1"});
         _cleanup_(tls_unref) struct tls *tls = tls_new(
-                        &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)},
-                        NULL);
+                &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)}, NULL);
         struct http_client *client;
         struct caller call = {.body = BUF_INIT(SIZE_MAX)};
         char *big = xcalloc(1, BIG);
@@ -417,10 +415,10 @@ static void test_a_large_answer_and_a_large_request_through_tls(void **state)
         new_server(r, (struct http_server_config){.tls = tls, .limits = {.body = BIG}});
         client = tls_client(r, (struct tls_config){.ca = str_of(c.cert)});
         r->mode = LATER;
-        http_start(client,
-                   &(struct http_request){
-                                   .method = "POST", .target = "/w", .stream = true, .body = {big, BIG}},
-                   &call_handlers, &call);
+        http_start(
+                client,
+                &(struct http_request){.method = "POST", .target = "/w", .stream = true, .body = {big, BIG}},
+                &call_handlers, &call);
         free(big);
         net_until(&r->net, r->ex);
         assert_int_equal(http_body(r->ex).n, BIG);
@@ -438,8 +436,7 @@ static void test_plain_http_on_a_tls_port(void **state)
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make((struct cert_request){.cn = "self"});
         _cleanup_(tls_unref) struct tls *tls = tls_new(
-                        &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)},
-                        NULL);
+                &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)}, NULL);
 
         new_server(r, (struct http_server_config){.tls = tls});
         say(r, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -457,10 +454,9 @@ static void test_a_stream_to_our_own_client(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make(
-                        (struct cert_request){.cn = "self", .san = "IP:127.0.0.1"});
+                (struct cert_request){.cn = "self", .san = "IP:127.0.0.1"});
         _cleanup_(tls_unref) struct tls *tls = tls_new(
-                        &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)},
-                        NULL);
+                &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)}, NULL);
         struct http_client *client;
         struct caller call = {.body = BUF_INIT(SIZE_MAX)};
         char line[128];
@@ -498,25 +494,25 @@ static void test_a_stream_to_our_own_client(void **state)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                T(test_a_stream_of_many_chunks),
-                T(test_a_stream_whose_reader_goes),
-                T(test_a_stream_that_is_not_drained_is_cut),
-                T(test_one_large_write_is_not_a_slow_reader),
-                T(test_a_reader_that_is_stuck_times_out),
-                T(test_a_stream_cut_in_the_middle),
-                T(test_a_large_answer_and_then_another),
-                T(test_a_large_answer_to_a_client_that_only_listens),
-                T(test_a_reset_while_a_large_answer_is_sent),
-                T(test_draining),
-                T(test_freeing_the_server_inside_a_handler),
-                T(test_freeing_the_server_with_open_exchanges),
-                T(test_a_unix_socket),
-                T(test_where_to_listen),
-                T(test_targets_and_parameters),
-                T(test_tls_with_and_without_client_certificate),
-                T(test_a_large_answer_and_a_large_request_through_tls),
-                T(test_plain_http_on_a_tls_port),
-                T(test_a_stream_to_our_own_client),
+        T(test_a_stream_of_many_chunks),
+        T(test_a_stream_whose_reader_goes),
+        T(test_a_stream_that_is_not_drained_is_cut),
+        T(test_one_large_write_is_not_a_slow_reader),
+        T(test_a_reader_that_is_stuck_times_out),
+        T(test_a_stream_cut_in_the_middle),
+        T(test_a_large_answer_and_then_another),
+        T(test_a_large_answer_to_a_client_that_only_listens),
+        T(test_a_reset_while_a_large_answer_is_sent),
+        T(test_draining),
+        T(test_freeing_the_server_inside_a_handler),
+        T(test_freeing_the_server_with_open_exchanges),
+        T(test_a_unix_socket),
+        T(test_where_to_listen),
+        T(test_targets_and_parameters),
+        T(test_tls_with_and_without_client_certificate),
+        T(test_a_large_answer_and_a_large_request_through_tls),
+        T(test_plain_http_on_a_tls_port),
+        T(test_a_stream_to_our_own_client),
 };
 
 UNIT_MAIN(tests)

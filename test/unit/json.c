@@ -24,18 +24,18 @@ static void assert_print(struct arena *a, const struct json *j, const char *text
 static void test_numbers_survive_byte_for_byte(void **state)
 {
         static const char *const numbers[] = {
-                        "9007199254740993",
-                        "18446744073709551615",
-                        "1.0",
-                        "1e400",
-                        "0.1",
-                        "-0",
-                        "-0.0",
-                        "1E+2",
-                        "1e-0",
-                        "123456789012345678901234567890",
-                        "0.1000",
-                        "0",
+                "9007199254740993",
+                "18446744073709551615",
+                "1.0",
+                "1e400",
+                "0.1",
+                "-0",
+                "-0.0",
+                "1E+2",
+                "1e-0",
+                "123456789012345678901234567890",
+                "0.1000",
+                "0",
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
@@ -49,7 +49,7 @@ static void test_numbers_survive_byte_for_byte(void **state)
 static void test_order_and_unknown_members_stay(void **state)
 {
         static const char text[] =
-                        "{\"z\":1,\"a\":{\"q\":[],\"b\":{}},\"m\":[1,\"x\",null,true,false,{\"k\":\"v\"}]}";
+                "{\"z\":1,\"a\":{\"q\":[],\"b\":{}},\"m\":[1,\"x\",null,true,false,{\"k\":\"v\"}]}";
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
         assert_print(&a, parse(&a, text), text);
@@ -82,28 +82,27 @@ static void test_errors_name_line_and_column(void **state)
         static const struct {
                 const char *text, *error;
         } cases[] = {
-                        {"{\"a\": 1,\n \"b\": [\n  1, \"x\\n\\n\" }",
-                         "invalid JSON at 3:14: expected ',' or ']'"},
-                        {"{\"a\": 1 \"b\"}", "invalid JSON at 1:9: expected ',' or '}'"},
-                        {"{\"a\" 1}", "invalid JSON at 1:6: expected ':'"},
-                        {"{a: 1}", "invalid JSON at 1:2: expected a member name"},
-                        {"{\"a\":1,}", "invalid JSON at 1:8: expected a member name"},
-                        {"[1,]", "invalid JSON at 1:4: expected a value"},
-                        {"", "invalid JSON at 1:1: expected a value, found the end"},
-                        {"[1", "invalid JSON at 1:3: expected ',' or ']', found the end"},
-                        {"\"abc", "invalid JSON at 1:5: expected '\"', found the end"},
-                        {"\"a\tb\"", "invalid JSON at 1:3: control character in a string"},
-                        {"\"\\x\"", "invalid JSON at 1:3: expected one of \"\\/bfnrtu after a backslash"},
-                        {"\"\\u12g4\"", "invalid JSON at 1:2: expected four hexadecimal digits after \\u"},
-                        {"\"\\ud800\"", "invalid JSON at 1:8: expected a low surrogate after a high one"},
-                        {"\"\\udc00\"", "invalid JSON at 1:2: low surrogate without a high one before it"},
-                        {"[\"\xFF\"]", "invalid JSON at 1:2: the string is not valid UTF-8"},
-                        {"\xEF\xBB\xBF{}", "invalid JSON at 1:1: expected a value"},
-                        {"01", "invalid JSON at 1:2: a number has no leading zeros"},
-                        {"-", "invalid JSON at 1:2: expected a digit, found the end"},
-                        {"1.", "invalid JSON at 1:3: expected a digit, found the end"},
-                        {"nul", "invalid JSON at 1:1: expected a value"},
-                        {"1 2", "invalid JSON at 1:3: expected the end"},
+                {"{\"a\": 1,\n \"b\": [\n  1, \"x\\n\\n\" }", "invalid JSON at 3:14: expected ',' or ']'"},
+                {"{\"a\": 1 \"b\"}", "invalid JSON at 1:9: expected ',' or '}'"},
+                {"{\"a\" 1}", "invalid JSON at 1:6: expected ':'"},
+                {"{a: 1}", "invalid JSON at 1:2: expected a member name"},
+                {"{\"a\":1,}", "invalid JSON at 1:8: expected a member name"},
+                {"[1,]", "invalid JSON at 1:4: expected a value"},
+                {"", "invalid JSON at 1:1: expected a value, found the end"},
+                {"[1", "invalid JSON at 1:3: expected ',' or ']', found the end"},
+                {"\"abc", "invalid JSON at 1:5: expected '\"', found the end"},
+                {"\"a\tb\"", "invalid JSON at 1:3: control character in a string"},
+                {"\"\\x\"", "invalid JSON at 1:3: expected one of \"\\/bfnrtu after a backslash"},
+                {"\"\\u12g4\"", "invalid JSON at 1:2: expected four hexadecimal digits after \\u"},
+                {"\"\\ud800\"", "invalid JSON at 1:8: expected a low surrogate after a high one"},
+                {"\"\\udc00\"", "invalid JSON at 1:2: low surrogate without a high one before it"},
+                {"[\"\xFF\"]", "invalid JSON at 1:2: the string is not valid UTF-8"},
+                {"\xEF\xBB\xBF{}", "invalid JSON at 1:1: expected a value"},
+                {"01", "invalid JSON at 1:2: a number has no leading zeros"},
+                {"-", "invalid JSON at 1:2: expected a digit, found the end"},
+                {"1.", "invalid JSON at 1:3: expected a digit, found the end"},
+                {"nul", "invalid JSON at 1:1: expected a value"},
+                {"1 2", "invalid JSON at 1:3: expected the end"},
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
@@ -187,8 +186,7 @@ static void test_readers_take_null(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         struct json *j = parse(
-                        &a,
-                        "{\"s\":\"x\",\"t\":true,\"n\":5,\"l\":[{\"name\":\"a\"},{\"name\":\"b\",\"v\":2}]}");
+                &a, "{\"s\":\"x\",\"t\":true,\"n\":5,\"l\":[{\"name\":\"a\"},{\"name\":\"b\",\"v\":2}]}");
 
         assert_null(json_str(json_at(json_at(NULL, "metadata"), "labels"), "app"));
         assert_null(json_at(j, "missing"));
@@ -216,26 +214,26 @@ static void test_integers_are_exact(void **state)
                 bool fits;
                 int64_t value;
         } cases[] = {
-                        {"0", true, 0},
-                        {"-0", true, 0},
-                        {"-0.0e5", true, 0},
-                        {"1.0", true, 1},
-                        {"1e2", true, 100},
-                        {"1.50e1", true, 15},
-                        {"1500e-2", true, 15},
-                        {"1.5", false, 0},
-                        {"1e-1", false, 0},
-                        {"9223372036854775807", true, INT64_MAX},
-                        {"9223372036854775808", false, 0},
-                        {"-9223372036854775808", true, INT64_MIN},
-                        {"-9223372036854775809", false, 0},
-                        {"9007199254740993", true, 9007199254740993},
-                        {"922337203685477580.7e1", true, INT64_MAX},
-                        {"1e19", false, 0},
-                        {"1e400", false, 0},
-                        {"0e99999999999999999999999", true, 0},
-                        {"1e99999999999999999999999", false, 0},
-                        {"0.00000000000000000001e20", true, 1},
+                {"0", true, 0},
+                {"-0", true, 0},
+                {"-0.0e5", true, 0},
+                {"1.0", true, 1},
+                {"1e2", true, 100},
+                {"1.50e1", true, 15},
+                {"1500e-2", true, 15},
+                {"1.5", false, 0},
+                {"1e-1", false, 0},
+                {"9223372036854775807", true, INT64_MAX},
+                {"9223372036854775808", false, 0},
+                {"-9223372036854775808", true, INT64_MIN},
+                {"-9223372036854775809", false, 0},
+                {"9007199254740993", true, 9007199254740993},
+                {"922337203685477580.7e1", true, INT64_MAX},
+                {"1e19", false, 0},
+                {"1e400", false, 0},
+                {"0e99999999999999999999999", true, 0},
+                {"1e99999999999999999999999", false, 0},
+                {"0.00000000000000000001e20", true, 1},
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         uint64_t u;
@@ -259,15 +257,15 @@ static void test_doubles(void **state)
                 double value;
                 const char *text;
         } cases[] = {
-                        {0.1, "0.1"},
-                        {1, "1"},
-                        {-2.5, "-2.5"},
-                        {1e22, "1e22"},
-                        {1e-7, "1e-7"},
-                        {5e-324, "5e-324"},
-                        {1.7976931348623157e308, "1.7976931348623157e308"},
-                        {0.30000000000000004, "0.30000000000000004"},
-                        {123456.789, "123456.789"},
+                {0.1, "0.1"},
+                {1, "1"},
+                {-2.5, "-2.5"},
+                {1e22, "1e22"},
+                {1e-7, "1e-7"},
+                {5e-324, "5e-324"},
+                {1.7976931348623157e308, "1.7976931348623157e308"},
+                {0.30000000000000004, "0.30000000000000004"},
+                {123456.789, "123456.789"},
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         double v;
@@ -282,9 +280,8 @@ static void test_doubles(void **state)
         assert_false(json_to_double(parse(&a, "1e400"), &v));
         assert_true(json_to_double(parse(&a, "1e-400"), &v));
         assert_true(json_to_double(
-                        parse(&a,
-                              "3.14159265358979323846264338327950288419716939937510582097494459230781640628"),
-                        &v));
+                parse(&a, "3.14159265358979323846264338327950288419716939937510582097494459230781640628"),
+                &v));
         assert_true(v == 3.141592653589793);
 }
 
@@ -395,27 +392,27 @@ static void test_equality(void **state)
                 const char *x, *y;
                 bool equal;
         } cases[] = {
-                        {"1.0", "1e0", true},
-                        {"100", "1e2", true},
-                        {"0", "-0.00e7", true},
-                        {"1.10", "1.1", true},
-                        {"0.001", "1e-3", true},
-                        {"9007199254740993", "9007199254740992", false},
-                        {"1", "-1", false},
-                        {"1", "\"1\"", false},
-                        {"1e400", "10e399", true},
-                        {"1e400", "1e401", false},
-                        {"1e99999999999999999999", "1e99999999999999999999", true},
-                        {"1e99999999999999999999", "2", false},
-                        {"12.5", "125e-1", true},
-                        {"120", "12", false},
-                        {"{\"a\":1,\"b\":[2]}", "{\"b\":[2.0],\"a\":1}", true},
-                        {"{\"a\":1}", "{\"a\":1,\"b\":2}", false},
-                        {"{\"a\":1,\"c\":1}", "{\"a\":1,\"b\":1}", false},
-                        {"[1,2]", "[2,1]", false},
-                        {"[]", "{}", false},
-                        {"null", "false", false},
-                        {"\"a\\u0000b\"", "\"a\\u0000c\"", false},
+                {"1.0", "1e0", true},
+                {"100", "1e2", true},
+                {"0", "-0.00e7", true},
+                {"1.10", "1.1", true},
+                {"0.001", "1e-3", true},
+                {"9007199254740993", "9007199254740992", false},
+                {"1", "-1", false},
+                {"1", "\"1\"", false},
+                {"1e400", "10e399", true},
+                {"1e400", "1e401", false},
+                {"1e99999999999999999999", "1e99999999999999999999", true},
+                {"1e99999999999999999999", "2", false},
+                {"12.5", "125e-1", true},
+                {"120", "12", false},
+                {"{\"a\":1,\"b\":[2]}", "{\"b\":[2.0],\"a\":1}", true},
+                {"{\"a\":1}", "{\"a\":1,\"b\":2}", false},
+                {"{\"a\":1,\"c\":1}", "{\"a\":1,\"b\":1}", false},
+                {"[1,2]", "[2,1]", false},
+                {"[]", "{}", false},
+                {"null", "false", false},
+                {"\"a\\u0000b\"", "\"a\\u0000c\"", false},
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
@@ -489,27 +486,27 @@ static void test_strings_of_every_length_are_written(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_numbers_survive_byte_for_byte),
-                cmocka_unit_test(test_order_and_unknown_members_stay),
-                cmocka_unit_test(test_strings_are_decoded),
-                cmocka_unit_test(test_errors_name_line_and_column),
-                cmocka_unit_test(test_a_raw_nul_is_no_end),
-                cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_of_two_members_the_last_wins_in_the_first_place),
-                cmocka_unit_test(test_parse_insitu_uses_the_bytes_given),
-                cmocka_unit_test(test_readers_take_null),
-                cmocka_unit_test(test_integers_are_exact),
-                cmocka_unit_test(test_doubles),
-                cmocka_unit_test(test_members_are_set_replaced_and_removed),
-                cmocka_unit_test(test_arrays_grow_and_shrink),
-                cmocka_unit_test(test_invalid_utf8_is_mended),
-                cmocka_unit_test(test_a_copy_stands_alone),
-                cmocka_unit_test(test_build),
-                cmocka_unit_test(test_equality),
-                cmocka_unit_test(test_large_objects_are_equal_in_any_order),
-                cmocka_unit_test(test_pretty),
-                cmocka_unit_test(test_writing_stops_at_the_limit_of_the_buffer),
-                cmocka_unit_test(test_strings_of_every_length_are_written),
+        cmocka_unit_test(test_numbers_survive_byte_for_byte),
+        cmocka_unit_test(test_order_and_unknown_members_stay),
+        cmocka_unit_test(test_strings_are_decoded),
+        cmocka_unit_test(test_errors_name_line_and_column),
+        cmocka_unit_test(test_a_raw_nul_is_no_end),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_of_two_members_the_last_wins_in_the_first_place),
+        cmocka_unit_test(test_parse_insitu_uses_the_bytes_given),
+        cmocka_unit_test(test_readers_take_null),
+        cmocka_unit_test(test_integers_are_exact),
+        cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_members_are_set_replaced_and_removed),
+        cmocka_unit_test(test_arrays_grow_and_shrink),
+        cmocka_unit_test(test_invalid_utf8_is_mended),
+        cmocka_unit_test(test_a_copy_stands_alone),
+        cmocka_unit_test(test_build),
+        cmocka_unit_test(test_equality),
+        cmocka_unit_test(test_large_objects_are_equal_in_any_order),
+        cmocka_unit_test(test_pretty),
+        cmocka_unit_test(test_writing_stops_at_the_limit_of_the_buffer),
+        cmocka_unit_test(test_strings_of_every_length_are_written),
 };
 
 UNIT_MAIN(tests)

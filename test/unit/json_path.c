@@ -14,17 +14,17 @@ static struct json *parse(struct arena *a, const char *text)
 static void test_pointers_of_the_rfc(void **state)
 {
         static const char document[] =
-                        "{\"foo\":[\"bar\",\"baz\"],\"\":0,\"a/b\":1,\"c%d\":2,\"e^f\":3,\"g|h\":4,"
-                        "\"i\\\\j\":5,\"k\\\"l\":6,\" \":7,\"m~n\":8}";
+                "{\"foo\":[\"bar\",\"baz\"],\"\":0,\"a/b\":1,\"c%d\":2,\"e^f\":3,\"g|h\":4,"
+                "\"i\\\\j\":5,\"k\\\"l\":6,\" \":7,\"m~n\":8}";
         static const struct {
                 const char *pointer, *value;
         } cases[] = {
-                        {"", document},        {"/foo", "[\"bar\",\"baz\"]"},
-                        {"/foo/0", "\"bar\""}, {"/", "0"},
-                        {"/a~1b", "1"},        {"/c%d", "2"},
-                        {"/e^f", "3"},         {"/g|h", "4"},
-                        {"/i\\j", "5"},        {"/k\"l", "6"},
-                        {"/ ", "7"},           {"/m~0n", "8"},
+                {"", document},        {"/foo", "[\"bar\",\"baz\"]"},
+                {"/foo/0", "\"bar\""}, {"/", "0"},
+                {"/a~1b", "1"},        {"/c%d", "2"},
+                {"/e^f", "3"},         {"/g|h", "4"},
+                {"/i\\j", "5"},        {"/k\"l", "6"},
+                {"/ ", "7"},           {"/m~0n", "8"},
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         struct json *j = parse(&a, document);
@@ -53,27 +53,27 @@ static void test_dotted_paths(void **state)
         static const struct {
                 const char *path, *value;
         } cases[] = {
-                        {"spec.containers[0].name", "\"a\""},
-                        {"spec.containers[1]", "{\"name\":\"b\"}"},
-                        {"labels[\"app.kubernetes.io/name\"]", "\"x\""},
-                        {"[\"spec\"][\"containers\"][1].name", "\"b\""},
-                        {"labels[\"q\\\"]\"]", "1"},
+                {"spec.containers[0].name", "\"a\""},
+                {"spec.containers[1]", "{\"name\":\"b\"}"},
+                {"labels[\"app.kubernetes.io/name\"]", "\"x\""},
+                {"[\"spec\"][\"containers\"][1].name", "\"b\""},
+                {"labels[\"q\\\"]\"]", "1"},
         };
         static const char *const nothing[] = {
-                        "spec.containers[2]",
-                        "spec.containers[-1]",
-                        "spec.containers[x]",
-                        "spec.containers[0",
-                        "spec..x",
-                        "spec.",
-                        ".spec",
-                        "labels[\"app",
-                        "spec.name",
-                        "spec[0]",
-                        "labels[\"app\"",
-                        "spec.containers.0",
-                        "[]",
-                        "labels[\"\\x\"]",
+                "spec.containers[2]",
+                "spec.containers[-1]",
+                "spec.containers[x]",
+                "spec.containers[0",
+                "spec..x",
+                "spec.",
+                ".spec",
+                "labels[\"app",
+                "spec.name",
+                "spec[0]",
+                "labels[\"app\"",
+                "spec.containers.0",
+                "[]",
+                "labels[\"\\x\"]",
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         struct json *j = parse(&a, document);
@@ -123,11 +123,9 @@ static void test_paths_are_put_together(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_pointers_of_the_rfc),
-                cmocka_unit_test(test_pointers_to_nothing),
-                cmocka_unit_test(test_dotted_paths),
-                cmocka_unit_test(test_setting_makes_what_is_missing),
-                cmocka_unit_test(test_paths_are_put_together),
+        cmocka_unit_test(test_pointers_of_the_rfc),    cmocka_unit_test(test_pointers_to_nothing),
+        cmocka_unit_test(test_dotted_paths),           cmocka_unit_test(test_setting_makes_what_is_missing),
+        cmocka_unit_test(test_paths_are_put_together),
 };
 
 UNIT_MAIN(tests)

@@ -156,11 +156,11 @@ static void test_whole_values_are_not_copied(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_a_watch_is_cut_into_events),
-                cmocka_unit_test(test_a_list_is_cut_into_items),
-                cmocka_unit_test(test_errors),
-                cmocka_unit_test(test_a_refusal_stops_it),
-                cmocka_unit_test(test_whole_values_are_not_copied),
+        cmocka_unit_test(test_a_watch_is_cut_into_events),
+        cmocka_unit_test(test_a_list_is_cut_into_items),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_a_refusal_stops_it),
+        cmocka_unit_test(test_whole_values_are_not_copied),
 };
 
 UNIT_MAIN(tests)

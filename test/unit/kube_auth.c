@@ -108,8 +108,8 @@ static void test_a_token_file_that_was_never_good(void **state)
         memset(big, 'x', 70000);
         big[70000] = '\0';
         write_file(f, "token", big);
-        assert_fails(f, arena_printf(&f->arena, "token of the test: %s/token is larger than 65536 bytes",
-                                     f->dir));
+        assert_fails(
+                f, arena_printf(&f->arena, "token of the test: %s/token is larger than 65536 bytes", f->dir));
         write_file(f, "token", "good");
         assert_header(f, "Bearer good");
 }
@@ -199,18 +199,18 @@ static void test_certificates_that_were_never_good(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                AUTH_TEST(test_no_credentials),
-                AUTH_TEST(test_a_token),
-                AUTH_TEST(test_a_password),
-                AUTH_TEST(test_a_token_cannot_forge_headers),
-                AUTH_TEST(test_a_token_file_is_read_again_after_60_s),
-                AUTH_TEST(test_a_token_file_is_read_again_when_refused),
-                AUTH_TEST(test_the_old_token_stays_while_the_file_cannot_be_read),
-                AUTH_TEST(test_a_token_file_that_was_never_good),
-                AUTH_TEST(test_certificate_files_are_looked_at_every_60_s),
-                AUTH_TEST(test_certificates_in_mid_rotation_keep_the_old_ones),
-                AUTH_TEST(test_refused_certificates_are_looked_at_now),
-                AUTH_TEST(test_certificates_that_were_never_good),
+        AUTH_TEST(test_no_credentials),
+        AUTH_TEST(test_a_token),
+        AUTH_TEST(test_a_password),
+        AUTH_TEST(test_a_token_cannot_forge_headers),
+        AUTH_TEST(test_a_token_file_is_read_again_after_60_s),
+        AUTH_TEST(test_a_token_file_is_read_again_when_refused),
+        AUTH_TEST(test_the_old_token_stays_while_the_file_cannot_be_read),
+        AUTH_TEST(test_a_token_file_that_was_never_good),
+        AUTH_TEST(test_certificate_files_are_looked_at_every_60_s),
+        AUTH_TEST(test_certificates_in_mid_rotation_keep_the_old_ones),
+        AUTH_TEST(test_refused_certificates_are_looked_at_now),
+        AUTH_TEST(test_certificates_that_were_never_good),
 };
 
 UNIT_MAIN(tests)

@@ -22,7 +22,7 @@ static struct cache *new_cache(struct seen *seen)
 {
         static const struct cache_index indexes[] = {{"spec.color"}};
         static const struct cache_config config = {
-                        .type = &KUBE_CONFIGMAP, .indexes = indexes, .n_indexes = 1};
+                .type = &KUBE_CONFIGMAP, .indexes = indexes, .n_indexes = 1};
         struct cache *c = cache_new(&config);
 
         if (seen)
@@ -35,12 +35,12 @@ static void put(struct cache *c, const char *name, const char *uid, const char *
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         struct json *o = json_build(
-                        &a,
-                        "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'namespace': 'ns', "
-                        "'name': %s, 'uid': %s, 'resourceVersion': %s, 'managedFields': [{'x': 1}], "
-                        "'ownerReferences': [{'uid': 'other'}, {'uid': %s, 'controller': true}]}, "
-                        "'spec': {'color': %s}}",
-                        name, uid, rv, owner, color);
+                &a,
+                "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'namespace': 'ns', "
+                "'name': %s, 'uid': %s, 'resourceVersion': %s, 'managedFields': [{'x': 1}], "
+                "'ownerReferences': [{'uid': 'other'}, {'uid': %s, 'controller': true}]}, "
+                "'spec': {'color': %s}}",
+                name, uid, rv, owner, color);
 
         assert_int_equal(cache_put(c, o, &a, false, NULL), 0);
 }
@@ -160,8 +160,8 @@ static void test_a_list_removes_what_it_does_not_name(void **state)
 static void test_objects_without_identity_are_refused(void **state)
 {
         static const char *const texts[] = {
-                        "{}", "[]", "{\"metadata\":{\"name\":\"a\",\"uid\":\"u\"}}",
-                        "{\"metadata\":{\"name\":7,\"uid\":\"u\",\"resourceVersion\":\"1\"}}"};
+                "{}", "[]", "{\"metadata\":{\"name\":\"a\",\"uid\":\"u\"}}",
+                "{\"metadata\":{\"name\":7,\"uid\":\"u\",\"resourceVersion\":\"1\"}}"};
         _cleanup_(cache_free) struct cache *c = new_cache(NULL);
 
         for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -176,12 +176,12 @@ static void test_objects_without_identity_are_refused(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_objects_are_kept_small_and_come_back_whole),
-                cmocka_unit_test(test_listeners_hear_of_changes_only),
-                cmocka_unit_test(test_indexes_follow_changes),
-                cmocka_unit_test(test_a_new_object_of_the_same_name_is_another),
-                cmocka_unit_test(test_a_list_removes_what_it_does_not_name),
-                cmocka_unit_test(test_objects_without_identity_are_refused),
+        cmocka_unit_test(test_objects_are_kept_small_and_come_back_whole),
+        cmocka_unit_test(test_listeners_hear_of_changes_only),
+        cmocka_unit_test(test_indexes_follow_changes),
+        cmocka_unit_test(test_a_new_object_of_the_same_name_is_another),
+        cmocka_unit_test(test_a_list_removes_what_it_does_not_name),
+        cmocka_unit_test(test_objects_without_identity_are_refused),
 };
 
 UNIT_MAIN(tests)

@@ -340,22 +340,21 @@ static void test_clusters_that_are_refused(void **state)
         static const struct {
                 const char *cluster, *message;
         } cases[] = {
-                        {"{}", "2:31: the cluster has no 'server'"},
-                        {"{server: ''}", "2:31: the cluster has no 'server'"},
-                        {"{server: 8080}",
-                         "2:40: 'server' is a number, but must be a string: put it in quotes"},
-                        {"{server: 'https://k', certificate-authority-data: '!!'}",
-                         "2:81: 'certificate-authority-data' is not valid base64"},
-                        {"{server: 'https://k', certificate-authority-data: 'AAAA'}",
-                         "2:81: 'certificate-authority-data' is no PEM text"},
-                        {"{server: 'https://k', insecure-skip-tls-verify: 'true'}",
-                         "2:79: 'insecure-skip-tls-verify' is a string, but must be a boolean"},
-                        {"{server: 'https://k', insecure-skip-tls-verify: true, certificate-authority: /ca}",
-                         "2:31: a certificate authority and insecure-skip-tls-verify exclude each other"},
-                        {"{server: \"https://k\\0\"}", "2:40: 'server' holds a NUL byte"},
-                        {"{server: 'https://u:p@k'}", "2:40: 'server': a user in the URL is not supported"},
-                        {"{server: 'https://k', proxy-url: 'https://p'}",
-                         "2:64: 'proxy-url': proxies are spoken to by http:// only"},
+                {"{}", "2:31: the cluster has no 'server'"},
+                {"{server: ''}", "2:31: the cluster has no 'server'"},
+                {"{server: 8080}", "2:40: 'server' is a number, but must be a string: put it in quotes"},
+                {"{server: 'https://k', certificate-authority-data: '!!'}",
+                 "2:81: 'certificate-authority-data' is not valid base64"},
+                {"{server: 'https://k', certificate-authority-data: 'AAAA'}",
+                 "2:81: 'certificate-authority-data' is no PEM text"},
+                {"{server: 'https://k', insecure-skip-tls-verify: 'true'}",
+                 "2:79: 'insecure-skip-tls-verify' is a string, but must be a boolean"},
+                {"{server: 'https://k', insecure-skip-tls-verify: true, certificate-authority: /ca}",
+                 "2:31: a certificate authority and insecure-skip-tls-verify exclude each other"},
+                {"{server: \"https://k\\0\"}", "2:40: 'server' holds a NUL byte"},
+                {"{server: 'https://u:p@k'}", "2:40: 'server': a user in the URL is not supported"},
+                {"{server: 'https://k', proxy-url: 'https://p'}",
+                 "2:64: 'proxy-url': proxies are spoken to by http:// only"},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++)
@@ -381,51 +380,47 @@ static void test_users_that_are_refused(void **state)
         static const struct {
                 const char *user, *message;
         } cases[] = {
-                        {"{token: 123}", "4:33: 'token' is a number, but must be a string: put it in quotes"},
-                        {"{client-certificate: /c}",
-                         "4:25: the user has a client-certificate but no client-key"},
-                        {"{client-key-data: QQ==}",
-                         "4:25: the user has a client-key but no client-certificate"},
-                        {"{token: t, username: u}",
-                         "4:25: the user has both a token and a password: only one is allowed"},
-                        {"{auth-provider: {name: gcp}}",
-                         "4:41: 'auth-provider': Kubernetes has removed it: use an exec plugin (kubelogin, "
-                         "gke-gcloud-auth-plugin)"},
-                        {"{as: admin, token: t}", "4:30: 'as': impersonation is not supported"},
-                        {"{as-groups: ['system:masters']}",
-                         "4:37: 'as-groups': impersonation is not supported"},
-                        {"{exec: login}", "4:32: 'exec' is a string, but must be an object"},
-                        {"{exec: {apiVersion: client.authentication.k8s.io/v1}}",
-                         "4:32: the exec plugin has no 'command'"},
-                        {"{exec: {command: x}}",
-                         "4:32: apiVersion '' of the exec plugin is not known; it may be "
-                         "client.authentication.k8s.io/v1, "
-                         "client.authentication.k8s.io/v1beta1 or client.authentication.k8s.io/v1alpha1"},
-                        {"{exec: {command: x, apiVersion: v9}}",
-                         "4:57: apiVersion 'v9' of the exec plugin is not known; it may be "
-                         "client.authentication.k8s.io/v1, "
-                         "client.authentication.k8s.io/v1beta1 or client.authentication.k8s.io/v1alpha1"},
-                        {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, args: [1]}}",
-                         "4:97: an element of 'args' must be a string: put it in quotes"},
-                        {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, env: [{name: "
-                         "'A=B'}]}}",
-                         "4:96: an element of 'env' needs a name without '='"},
-                        {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, env: [x]}}",
-                         "4:96: an element of 'env' needs a name without '='"},
-                        {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, interactiveMode: "
-                         "Always}}",
-                         "4:107: the exec plugin wants a terminal (interactiveMode Always), but plugins run "
-                         "without one"},
-                        {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, interactiveMode: "
-                         "Maybe}}",
-                         "4:107: interactiveMode 'Maybe' must be Never, IfAvailable or Always"},
+                {"{token: 123}", "4:33: 'token' is a number, but must be a string: put it in quotes"},
+                {"{client-certificate: /c}", "4:25: the user has a client-certificate but no client-key"},
+                {"{client-key-data: QQ==}", "4:25: the user has a client-key but no client-certificate"},
+                {"{token: t, username: u}",
+                 "4:25: the user has both a token and a password: only one is allowed"},
+                {"{auth-provider: {name: gcp}}",
+                 "4:41: 'auth-provider': Kubernetes has removed it: use an exec plugin (kubelogin, "
+                 "gke-gcloud-auth-plugin)"},
+                {"{as: admin, token: t}", "4:30: 'as': impersonation is not supported"},
+                {"{as-groups: ['system:masters']}", "4:37: 'as-groups': impersonation is not supported"},
+                {"{exec: login}", "4:32: 'exec' is a string, but must be an object"},
+                {"{exec: {apiVersion: client.authentication.k8s.io/v1}}",
+                 "4:32: the exec plugin has no 'command'"},
+                {"{exec: {command: x}}",
+                 "4:32: apiVersion '' of the exec plugin is not known; it may be "
+                 "client.authentication.k8s.io/v1, "
+                 "client.authentication.k8s.io/v1beta1 or client.authentication.k8s.io/v1alpha1"},
+                {"{exec: {command: x, apiVersion: v9}}",
+                 "4:57: apiVersion 'v9' of the exec plugin is not known; it may be "
+                 "client.authentication.k8s.io/v1, "
+                 "client.authentication.k8s.io/v1beta1 or client.authentication.k8s.io/v1alpha1"},
+                {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, args: [1]}}",
+                 "4:97: an element of 'args' must be a string: put it in quotes"},
+                {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, env: [{name: "
+                 "'A=B'}]}}",
+                 "4:96: an element of 'env' needs a name without '='"},
+                {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, env: [x]}}",
+                 "4:96: an element of 'env' needs a name without '='"},
+                {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, interactiveMode: "
+                 "Always}}",
+                 "4:107: the exec plugin wants a terminal (interactiveMode Always), but plugins run "
+                 "without one"},
+                {"{exec: {command: x, apiVersion: client.authentication.k8s.io/v1, interactiveMode: "
+                 "Maybe}}",
+                 "4:107: interactiveMode 'Maybe' must be Never, IfAvailable or Always"},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-                assert_refused(f,
-                               arena_printf(&f->arena, CLUSTER "users: [{name: u, user: %s}]\n",
-                                            cases[i].user),
-                               arena_printf(&f->arena, "kubeconfig (text):%s", cases[i].message));
+                assert_refused(
+                        f, arena_printf(&f->arena, CLUSTER "users: [{name: u, user: %s}]\n", cases[i].user),
+                        arena_printf(&f->arena, "kubeconfig (text):%s", cases[i].message));
 }
 
 static void test_nulls_and_empty_strings_are_absent(void **state)
@@ -497,7 +492,7 @@ static void test_the_first_current_context_wins(void **state)
         const char *three = write_file(f, "three", whole);
 
         load(f, &(struct kube_config_sources){
-                                .env_kubeconfig = arena_printf(&f->arena, "%s:%s:%s", one, two, three)});
+                        .env_kubeconfig = arena_printf(&f->arena, "%s:%s:%s", one, two, three)});
         assert_string_equal(f->config.context, "anonymous");
 }
 
@@ -508,13 +503,13 @@ static void test_messages_name_the_file_that_is_wrong(void **state)
                                      "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n");
         const char *two = write_file(f, "two", "clusters:\n- name: k\n  cluster: {server: 1}\n");
 
-        assert_load_fails(f,
-                          &(struct kube_config_sources){
-                                          .env_kubeconfig = arena_printf(&f->arena, "%s:%s", one, two)},
-                          arena_printf(&f->arena,
-                                       "kubeconfig %s:3:21: 'server' is a number, but must be a string: put "
-                                       "it in quotes",
-                                       two));
+        assert_load_fails(
+                f,
+                &(struct kube_config_sources){.env_kubeconfig = arena_printf(&f->arena, "%s:%s", one, two)},
+                arena_printf(&f->arena,
+                             "kubeconfig %s:3:21: 'server' is a number, but must be a string: put "
+                             "it in quotes",
+                             two));
         assert_load_fails(f, &(struct kube_config_sources){.env_kubeconfig = "/nonexistent/a:/nonexistent/b"},
                           "none of the files that KUBECONFIG names is there: /nonexistent/a:/nonexistent/b");
 }
@@ -595,10 +590,8 @@ static void test_service_account(void **state)
 static void test_service_account_comes_after_kubeconfig_and_before_home(void **state)
 {
         struct fixture *f = *state;
-        struct kube_config_sources s = {.service_host = "10.0.0.1",
-                                        .service_port = "443",
-                                        .account_dir = f->dir,
-                                        .home = f->dir};
+        struct kube_config_sources s = {
+                .service_host = "10.0.0.1", .service_port = "443", .account_dir = f->dir, .home = f->dir};
 
         write_file(f, "token", "t");
         assert_int_equal(mkdir(path_in(f, ".kube"), 0700), 0);
@@ -618,13 +611,12 @@ static void test_service_account_that_is_wrong(void **state)
 {
         struct fixture *f = *state;
         struct kube_config_sources s = {
-                        .service_host = "10.0.0.1", .service_port = "443", .account_dir = f->dir};
+                .service_host = "10.0.0.1", .service_port = "443", .account_dir = f->dir};
 
         write_file(f, "token", "t");
         write_file(f, "namespace", "../etc");
         assert_load_fails(
-                        f, &s,
-                        arena_printf(&f->arena, "service account: %s/namespace holds no namespace", f->dir));
+                f, &s, arena_printf(&f->arena, "service account: %s/namespace holds no namespace", f->dir));
         s.insecure = true;
         assert_load_fails(f, &s,
                           "inside a cluster the API server is always verified; leave out "
@@ -654,29 +646,29 @@ static void test_environment(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 static const struct CMUnitTest tests[] = {
-                TEST(test_inline_data_of_the_current_context),
-                TEST(test_files_are_relative_to_the_kubeconfig),
-                TEST(test_a_password_and_no_user),
-                TEST(test_inline_wins_over_a_file),
-                TEST(test_json_is_yaml),
-                TEST(test_exec),
-                TEST(test_exec_command_without_a_slash_is_looked_up_in_path),
-                TEST(test_messages_name_the_place),
-                TEST(test_a_syntax_error_names_the_place),
-                TEST(test_clusters_that_are_refused),
-                TEST(test_users_that_are_refused),
-                TEST(test_nulls_and_empty_strings_are_absent),
-                TEST(test_kubeconfig_flag_comes_first),
-                TEST(test_files_of_the_environment_are_merged),
-                TEST(test_the_first_current_context_wins),
-                TEST(test_messages_name_the_file_that_is_wrong),
-                TEST(test_a_file_that_is_too_large_is_refused),
-                TEST(test_home_comes_last),
-                TEST(test_the_insecure_flag_replaces_the_authority),
-                TEST(test_service_account),
-                TEST(test_service_account_comes_after_kubeconfig_and_before_home),
-                TEST(test_service_account_that_is_wrong),
-                TEST(test_environment),
+        TEST(test_inline_data_of_the_current_context),
+        TEST(test_files_are_relative_to_the_kubeconfig),
+        TEST(test_a_password_and_no_user),
+        TEST(test_inline_wins_over_a_file),
+        TEST(test_json_is_yaml),
+        TEST(test_exec),
+        TEST(test_exec_command_without_a_slash_is_looked_up_in_path),
+        TEST(test_messages_name_the_place),
+        TEST(test_a_syntax_error_names_the_place),
+        TEST(test_clusters_that_are_refused),
+        TEST(test_users_that_are_refused),
+        TEST(test_nulls_and_empty_strings_are_absent),
+        TEST(test_kubeconfig_flag_comes_first),
+        TEST(test_files_of_the_environment_are_merged),
+        TEST(test_the_first_current_context_wins),
+        TEST(test_messages_name_the_file_that_is_wrong),
+        TEST(test_a_file_that_is_too_large_is_refused),
+        TEST(test_home_comes_last),
+        TEST(test_the_insecure_flag_replaces_the_authority),
+        TEST(test_service_account),
+        TEST(test_service_account_comes_after_kubeconfig_and_before_home),
+        TEST(test_service_account_that_is_wrong),
+        TEST(test_environment),
 };
 
 UNIT_MAIN(tests)

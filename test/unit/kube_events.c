@@ -114,11 +114,10 @@ static void test_an_event_says_all_that_the_api_wants(void **state)
         struct rig *r = *state;
         struct json *e;
 
-        events_record(r->events, job(r, "a"),
-                      &(struct event){.type = EVENT_WARNING,
-                                      .reason = "Failed",
-                                      .action = "Run",
-                                      .note = "it \"fell\""});
+        events_record(
+                r->events, job(r, "a"),
+                &(struct event){
+                        .type = EVENT_WARNING, .reason = "Failed", .action = "Run", .note = "it \"fell\""});
         assert_int_equal(events_pending(r->events), 1);
         pass(r->loop, SEC);
         assert_int_equal(events_pending(r->events), 0);
@@ -133,9 +132,9 @@ static void test_an_event_says_all_that_the_api_wants(void **state)
         assert_string_equal(json_str(e, "reportingController"), "sonde.dev/dgdr");
         assert_string_equal(json_str(e, "reportingInstance"), "host-1");
         assert_string_equal(
-                        json_print(&r->arena, json_at(e, "regarding")),
-                        "{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"namespace\":\"work\",\"name\":\"a\","
-                        "\"uid\":\"uid-of-a\",\"resourceVersion\":\"7\"}");
+                json_print(&r->arena, json_at(e, "regarding")),
+                "{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"namespace\":\"work\",\"name\":\"a\","
+                "\"uid\":\"uid-of-a\",\"resourceVersion\":\"7\"}");
         assert_true(name_valid(NAME_SUBDOMAIN, str_of(meta_str(e, "name"))));
         assert_true(strncmp(meta_str(e, "name"), "a.", 2) == 0);
         assert_null(json_at(e, "series"));
@@ -409,25 +408,25 @@ static void test_freeing_takes_back_what_is_under_way(void **state)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                T(test_an_event_says_all_that_the_api_wants),
-                T(test_without_an_action_it_is_the_reason),
-                T(test_a_cluster_scoped_object_has_its_events_in_kube_system),
-                T(test_long_and_broken_texts_are_made_to_fit),
-                T(test_repetitions_become_a_series_written_every_30_s),
-                T(test_after_a_restart_the_series_goes_on),
-                T(test_what_says_something_else_is_another_event),
-                T(test_a_conflict_is_read_and_added_to),
-                T(test_an_expired_event_is_made_again),
-                T(test_a_post_whose_answer_was_lost_is_not_counted_twice),
-                T(test_a_patch_whose_answer_was_lost_is_not_counted_twice),
-                T(test_a_failure_is_forgotten_after_three_tries),
-                T(test_a_refusal_is_not_tried_again),
-                T(test_nothing_is_written_without_the_lease),
-                T(test_an_object_has_25_events_and_then_one_in_5_minutes),
-                T(test_a_slow_api_holds_up_nothing_and_memory_is_bounded),
-                T(test_the_oldest_keys_are_forgotten),
-                T(test_an_event_without_a_reason_is_a_bug_and_not_sent),
-                T(test_freeing_takes_back_what_is_under_way),
+        T(test_an_event_says_all_that_the_api_wants),
+        T(test_without_an_action_it_is_the_reason),
+        T(test_a_cluster_scoped_object_has_its_events_in_kube_system),
+        T(test_long_and_broken_texts_are_made_to_fit),
+        T(test_repetitions_become_a_series_written_every_30_s),
+        T(test_after_a_restart_the_series_goes_on),
+        T(test_what_says_something_else_is_another_event),
+        T(test_a_conflict_is_read_and_added_to),
+        T(test_an_expired_event_is_made_again),
+        T(test_a_post_whose_answer_was_lost_is_not_counted_twice),
+        T(test_a_patch_whose_answer_was_lost_is_not_counted_twice),
+        T(test_a_failure_is_forgotten_after_three_tries),
+        T(test_a_refusal_is_not_tried_again),
+        T(test_nothing_is_written_without_the_lease),
+        T(test_an_object_has_25_events_and_then_one_in_5_minutes),
+        T(test_a_slow_api_holds_up_nothing_and_memory_is_bounded),
+        T(test_the_oldest_keys_are_forgotten),
+        T(test_an_event_without_a_reason_is_a_bug_and_not_sent),
+        T(test_freeing_takes_back_what_is_under_way),
 };
 
 UNIT_MAIN(tests)

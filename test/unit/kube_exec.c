@@ -363,8 +363,8 @@ static void test_a_plugin_that_prints_too_much(void **state)
         struct fixture *f = *state;
 
         use_plugin(f, "exec head -c 2000000 /dev/zero");
-        assert_plugin_fails(f, arena_printf(&f->arena, "exec plugin '%s': it printed more than 1 MiB",
-                                            f->exec.command));
+        assert_plugin_fails(
+                f, arena_printf(&f->arena, "exec plugin '%s': it printed more than 1 MiB", f->exec.command));
 }
 
 static void test_only_the_end_of_the_complaint_is_kept(void **state)
@@ -399,26 +399,26 @@ static void test_answers_that_are_refused(void **state)
         static const struct {
                 const char *answer, *message;
         } cases[] = {
-                        {"[]", "its answer is no ExecCredential"},
-                        {"{\"kind\":\"Pod\"}", "its answer is no ExecCredential"},
-                        {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
-                         "v1beta1\"}",
-                         "its answer has apiVersion 'client.authentication.k8s.io/v1beta1', but the "
-                         "kubeconfig says "
-                         "'client.authentication.k8s.io/v1'"},
-                        {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"}",
-                         "its answer has no status"},
-                        {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
-                         "v1\",\"status\":{}}",
-                         "its answer has neither a token nor a client certificate"},
-                        {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
-                         "v1\",\"status\":"
-                         "{\"token\":\"t\",\"clientKeyData\":\"k\"}}",
-                         "its answer has only one of clientCertificateData and clientKeyData"},
-                        {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
-                         "v1\",\"status\":"
-                         "{\"token\":\"t\",\"expirationTimestamp\":\"tomorrow\"}}",
-                         "its answer has the expirationTimestamp 'tomorrow', which is no time"},
+                {"[]", "its answer is no ExecCredential"},
+                {"{\"kind\":\"Pod\"}", "its answer is no ExecCredential"},
+                {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
+                 "v1beta1\"}",
+                 "its answer has apiVersion 'client.authentication.k8s.io/v1beta1', but the "
+                 "kubeconfig says "
+                 "'client.authentication.k8s.io/v1'"},
+                {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"}",
+                 "its answer has no status"},
+                {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
+                 "v1\",\"status\":{}}",
+                 "its answer has neither a token nor a client certificate"},
+                {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
+                 "v1\",\"status\":"
+                 "{\"token\":\"t\",\"clientKeyData\":\"k\"}}",
+                 "its answer has only one of clientCertificateData and clientKeyData"},
+                {"{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
+                 "v1\",\"status\":"
+                 "{\"token\":\"t\",\"expirationTimestamp\":\"tomorrow\"}}",
+                 "its answer has the expirationTimestamp 'tomorrow', which is no time"},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -505,31 +505,31 @@ static void test_a_token_beside_a_plugin_is_used(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                AUTH_TEST(test_a_plugin_gives_a_token),
-                AUTH_TEST(test_callers_wait_for_the_same_run),
-                AUTH_TEST(test_a_caller_that_cancels_is_not_called),
-                AUTH_TEST(test_freed_inside_a_callback),
-                AUTH_TEST(test_freed_while_the_plugin_runs),
-                AUTH_TEST(test_arguments_reach_the_plugin_without_a_shell),
-                AUTH_TEST(test_the_environment_of_a_plugin),
-                AUTH_TEST(test_a_plugin_that_wants_it_is_told_about_the_cluster),
-                AUTH_TEST(test_a_plugin_has_no_standard_input_and_default_signals),
-                AUTH_TEST(test_a_credential_is_renewed_before_it_expires),
-                AUTH_TEST(test_an_expired_credential_is_not_given_out),
-                AUTH_TEST(test_a_very_short_life_is_used_for_half_of_it),
-                AUTH_TEST(test_a_failing_renewal_keeps_the_old_credential_until_it_expires),
-                AUTH_TEST(test_a_plugin_runs_again_when_refused),
-                AUTH_TEST(test_a_failing_plugin_is_not_run_again_at_once),
-                AUTH_TEST(test_a_plugin_that_is_not_there),
-                AUTH_TEST(test_a_plugin_found_in_path),
-                AUTH_TEST(test_a_plugin_has_one_minute),
-                AUTH_TEST(test_a_plugin_that_prints_too_much),
-                AUTH_TEST(test_only_the_end_of_the_complaint_is_kept),
-                AUTH_TEST(test_something_left_behind_does_not_hold_the_result),
-                AUTH_TEST(test_answers_that_are_refused),
-                AUTH_TEST(test_credentials_that_have_expired_already),
-                AUTH_TEST(test_a_client_certificate_from_a_plugin),
-                AUTH_TEST(test_a_token_beside_a_plugin_is_used),
+        AUTH_TEST(test_a_plugin_gives_a_token),
+        AUTH_TEST(test_callers_wait_for_the_same_run),
+        AUTH_TEST(test_a_caller_that_cancels_is_not_called),
+        AUTH_TEST(test_freed_inside_a_callback),
+        AUTH_TEST(test_freed_while_the_plugin_runs),
+        AUTH_TEST(test_arguments_reach_the_plugin_without_a_shell),
+        AUTH_TEST(test_the_environment_of_a_plugin),
+        AUTH_TEST(test_a_plugin_that_wants_it_is_told_about_the_cluster),
+        AUTH_TEST(test_a_plugin_has_no_standard_input_and_default_signals),
+        AUTH_TEST(test_a_credential_is_renewed_before_it_expires),
+        AUTH_TEST(test_an_expired_credential_is_not_given_out),
+        AUTH_TEST(test_a_very_short_life_is_used_for_half_of_it),
+        AUTH_TEST(test_a_failing_renewal_keeps_the_old_credential_until_it_expires),
+        AUTH_TEST(test_a_plugin_runs_again_when_refused),
+        AUTH_TEST(test_a_failing_plugin_is_not_run_again_at_once),
+        AUTH_TEST(test_a_plugin_that_is_not_there),
+        AUTH_TEST(test_a_plugin_found_in_path),
+        AUTH_TEST(test_a_plugin_has_one_minute),
+        AUTH_TEST(test_a_plugin_that_prints_too_much),
+        AUTH_TEST(test_only_the_end_of_the_complaint_is_kept),
+        AUTH_TEST(test_something_left_behind_does_not_hold_the_result),
+        AUTH_TEST(test_answers_that_are_refused),
+        AUTH_TEST(test_credentials_that_have_expired_already),
+        AUTH_TEST(test_a_client_certificate_from_a_plugin),
+        AUTH_TEST(test_a_token_beside_a_plugin_is_used),
 };
 
 UNIT_MAIN(tests)

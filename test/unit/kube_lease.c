@@ -187,8 +187,7 @@ static void test_what_others_put_into_the_lease_stays(void **state)
         assert_string_equal(json_str(spec(r), "strategy"), "New");
         assert_string_equal(json_str(spec(r), "holderIdentity"), "a");
         assert_string_equal(
-                        json_str(json_path(object_json(r->api, PATH, &r->arena), "metadata.labels"), "team"),
-                        "x");
+                json_str(json_path(object_json(r->api, PATH, &r->arena), "metadata.labels"), "team"), "x");
         assert_null(json_path(object_json(r->api, PATH, &r->arena), "metadata.managedFields"));
 }
 
@@ -612,36 +611,36 @@ static void test_an_answer_without_a_version_is_no_answer(void **state)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                T(test_a_missing_lease_is_created),
-                T(test_the_leader_renews_with_one_put_every_two_seconds),
-                T(test_what_others_put_into_the_lease_stays),
-                T(test_a_follower_believes_its_own_clock_only),
-                T(test_a_follower_polls_with_jitter),
-                T(test_of_two_that_create_one_leads),
-                T(test_of_two_that_take_over_one_leads),
-                T(test_a_leader_that_cannot_renew_gives_up_in_time),
-                T(test_a_stopped_process_finds_out_before_anything_else),
-                T(test_a_renewal_answered_after_a_stop_counts_from_when_it_left),
-                T(test_a_renewal_answered_too_late_is_none),
-                T(test_a_slow_api_does_not_lose_the_lease),
-                T(test_wall_clock_jumps_do_not_matter),
-                T(test_a_renewal_whose_answer_was_lost_is_recognised),
-                T(test_an_acquisition_whose_answer_was_lost_is_recognised),
-                T(test_a_stolen_lease_is_lost_at_once),
-                T(test_a_deleted_lease_is_made_again),
-                T(test_a_deleted_lease_that_another_made_is_lost),
-                T(test_release_lets_the_next_one_begin),
-                T(test_release_waits_for_a_renewal_under_way),
-                T(test_release_while_the_acquisition_is_under_way),
-                T(test_release_after_a_conflict_reads_and_tries_once_more),
-                T(test_release_never_touches_the_lease_of_another),
-                T(test_release_has_patience_for_two_seconds),
-                T(test_a_follower_has_nothing_to_release),
-                T(test_errors_are_retried_while_the_lease_lasts),
-                T(test_an_unreachable_api_is_asked_with_pauses),
-                T(test_a_callback_may_free_it),
-                T(test_a_config_that_cannot_be_safe_is_refused),
-                T(test_an_answer_without_a_version_is_no_answer),
+        T(test_a_missing_lease_is_created),
+        T(test_the_leader_renews_with_one_put_every_two_seconds),
+        T(test_what_others_put_into_the_lease_stays),
+        T(test_a_follower_believes_its_own_clock_only),
+        T(test_a_follower_polls_with_jitter),
+        T(test_of_two_that_create_one_leads),
+        T(test_of_two_that_take_over_one_leads),
+        T(test_a_leader_that_cannot_renew_gives_up_in_time),
+        T(test_a_stopped_process_finds_out_before_anything_else),
+        T(test_a_renewal_answered_after_a_stop_counts_from_when_it_left),
+        T(test_a_renewal_answered_too_late_is_none),
+        T(test_a_slow_api_does_not_lose_the_lease),
+        T(test_wall_clock_jumps_do_not_matter),
+        T(test_a_renewal_whose_answer_was_lost_is_recognised),
+        T(test_an_acquisition_whose_answer_was_lost_is_recognised),
+        T(test_a_stolen_lease_is_lost_at_once),
+        T(test_a_deleted_lease_is_made_again),
+        T(test_a_deleted_lease_that_another_made_is_lost),
+        T(test_release_lets_the_next_one_begin),
+        T(test_release_waits_for_a_renewal_under_way),
+        T(test_release_while_the_acquisition_is_under_way),
+        T(test_release_after_a_conflict_reads_and_tries_once_more),
+        T(test_release_never_touches_the_lease_of_another),
+        T(test_release_has_patience_for_two_seconds),
+        T(test_a_follower_has_nothing_to_release),
+        T(test_errors_are_retried_while_the_lease_lasts),
+        T(test_an_unreachable_api_is_asked_with_pauses),
+        T(test_a_callback_may_free_it),
+        T(test_a_config_that_cannot_be_safe_is_refused),
+        T(test_an_answer_without_a_version_is_no_answer),
 };
 
 UNIT_MAIN(tests)

@@ -135,14 +135,14 @@ static void test_valid_names(void **state)
                 const char *name;
                 bool subdomain, label, job, value;
         } cases[] = {
-                        {"a", true, true, true, true},       {"a-b", true, true, true, true},
-                        {"1a", true, true, true, true},      {"a.b", true, false, true, true},
-                        {"a..b", false, false, false, true}, {"a.-b", false, false, false, true},
-                        {"a-.b", false, false, false, true}, {"A", false, false, false, true},
-                        {"a_b", false, false, false, true},  {"-a", false, false, false, false},
-                        {"a-", false, false, false, false},  {"a.", false, false, false, false},
-                        {".a", false, false, false, false},  {"", false, false, false, true},
-                        {"a b", false, false, false, false}, {"\xc3\xa9", false, false, false, false},
+                {"a", true, true, true, true},       {"a-b", true, true, true, true},
+                {"1a", true, true, true, true},      {"a.b", true, false, true, true},
+                {"a..b", false, false, false, true}, {"a.-b", false, false, false, true},
+                {"a-.b", false, false, false, true}, {"A", false, false, false, true},
+                {"a_b", false, false, false, true},  {"-a", false, false, false, false},
+                {"a-", false, false, false, false},  {"a.", false, false, false, false},
+                {".a", false, false, false, false},  {"", false, false, false, true},
+                {"a b", false, false, false, false}, {"\xc3\xa9", false, false, false, false},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -267,8 +267,8 @@ static void test_anything_becomes_a_valid_name(void **state)
                 for (size_t k = 0; k < n; k++)
                         stem[k] = pool[rng_below(&r, sizeof(pool) - 1)];
                 stem[MIN(n, sizeof(stem) - 1)] = '\0';
-                assert_true(name_valid(kind, str_of(name_fit(&a, kind, i % 2 ? "p-" : "", stem,
-                                                             i % 3 ? "-s" : "", NULL))));
+                assert_true(name_valid(
+                        kind, str_of(name_fit(&a, kind, i % 2 ? "p-" : "", stem, i % 3 ? "-s" : "", NULL))));
                 arena_reset(&a, SIZE_MAX);
         }
 }
@@ -293,25 +293,25 @@ static void test_hash_is_sha256_in_base32(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_resource_versions_compare_by_length_then_digits),
-                cmocka_unit_test(test_resource_version_empty_is_oldest),
-                cmocka_unit_test(test_resource_versions_that_are_no_numbers_compare_as_text),
-                cmocka_unit_test(test_paths),
-                cmocka_unit_test(test_a_name_cannot_change_the_request),
-                cmocka_unit_test(test_a_long_path_is_whole),
-                cmocka_unit_test(test_metadata),
-                cmocka_unit_test(test_owner_reference),
-                cmocka_unit_test(test_valid_names),
-                cmocka_unit_test(test_a_name_that_fits_stays_exact),
-                cmocka_unit_test(test_a_name_over_the_limit_is_cut_and_hashed),
-                cmocka_unit_test(test_a_cut_leaves_no_dash_or_dot_at_its_end),
-                cmocka_unit_test(test_dots_become_dashes_in_labels_and_do_not_collide),
-                cmocka_unit_test(test_changed_stems_never_meet),
-                cmocka_unit_test(test_two_long_stems_with_one_beginning_differ),
-                cmocka_unit_test(test_a_recreated_object_gets_another_name),
-                cmocka_unit_test(test_anything_becomes_a_valid_name),
-                cmocka_unit_test(test_a_prefix_without_room_is_cut_too),
-                cmocka_unit_test(test_hash_is_sha256_in_base32),
+        cmocka_unit_test(test_resource_versions_compare_by_length_then_digits),
+        cmocka_unit_test(test_resource_version_empty_is_oldest),
+        cmocka_unit_test(test_resource_versions_that_are_no_numbers_compare_as_text),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_a_name_cannot_change_the_request),
+        cmocka_unit_test(test_a_long_path_is_whole),
+        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_owner_reference),
+        cmocka_unit_test(test_valid_names),
+        cmocka_unit_test(test_a_name_that_fits_stays_exact),
+        cmocka_unit_test(test_a_name_over_the_limit_is_cut_and_hashed),
+        cmocka_unit_test(test_a_cut_leaves_no_dash_or_dot_at_its_end),
+        cmocka_unit_test(test_dots_become_dashes_in_labels_and_do_not_collide),
+        cmocka_unit_test(test_changed_stems_never_meet),
+        cmocka_unit_test(test_two_long_stems_with_one_beginning_differ),
+        cmocka_unit_test(test_a_recreated_object_gets_another_name),
+        cmocka_unit_test(test_anything_becomes_a_valid_name),
+        cmocka_unit_test(test_a_prefix_without_room_is_cut_too),
+        cmocka_unit_test(test_hash_is_sha256_in_base32),
 };
 
 UNIT_MAIN(tests)

@@ -144,12 +144,12 @@ static void relist_removes_what_vanished(void **state)
 static void not_a_list(void **state)
 {
         static const char *const bodies[] = {
-                        "{\"kind\":\"Table\",\"metadata\":{\"resourceVersion\":\"1\"},\"rows\":[]}",
-                        "{\"kind\":\"Status\",\"status\":\"Success\"}",
-                        "<html>it works</html>",
-                        "{\"kind\":\"ConfigMapList\",\"metadata\":{},\"items\":[]}",
-                        "{\"kind\":\"ConfigMapList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[3]}",
-                        "",
+                "{\"kind\":\"Table\",\"metadata\":{\"resourceVersion\":\"1\"},\"rows\":[]}",
+                "{\"kind\":\"Status\",\"status\":\"Success\"}",
+                "<html>it works</html>",
+                "{\"kind\":\"ConfigMapList\",\"metadata\":{},\"items\":[]}",
+                "{\"kind\":\"ConfigMapList\",\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[3]}",
+                "",
         };
         struct rig *r = *state;
 
@@ -423,18 +423,18 @@ static void watch_ends_as_agreed(void **state)
 static void other_kinds_refused(void **state)
 {
         static const char *const events[] = {
-                        "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Table\",\"metadata\":{"
-                        "\"resourceVersion\":\"11\","
-                        "\"name\":\"t\",\"uid\":\"u\"},\"rows\":[]}}\n",
-                        "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Secret\",\"metadata\":{"
-                        "\"resourceVersion\":\"11\","
-                        "\"name\":\"a\",\"namespace\":\"ns\",\"uid\":\"u\"}}}\n",
-                        "{\"type\":\"ADDED\",\"object\":{\"kind\":\"ConfigMap\"}}\n",
-                        "{\"type\":\"ADDED\"}\n",
-                        "{\"type\":\"ERROR\"}\n",
-                        "{\"type\":\"SURPRISE\",\"object\":{}}\n",
-                        "{}\n",
-                        "3\n",
+                "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Table\",\"metadata\":{"
+                "\"resourceVersion\":\"11\","
+                "\"name\":\"t\",\"uid\":\"u\"},\"rows\":[]}}\n",
+                "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Secret\",\"metadata\":{"
+                "\"resourceVersion\":\"11\","
+                "\"name\":\"a\",\"namespace\":\"ns\",\"uid\":\"u\"}}}\n",
+                "{\"type\":\"ADDED\",\"object\":{\"kind\":\"ConfigMap\"}}\n",
+                "{\"type\":\"ADDED\"}\n",
+                "{\"type\":\"ERROR\"}\n",
+                "{\"type\":\"SURPRISE\",\"object\":{}}\n",
+                "{}\n",
+                "3\n",
         };
         struct rig *r = *state;
         struct request *q = watching(r), *probe;
@@ -458,10 +458,10 @@ static void one_byte_a_chunk(void **state)
         struct rig *r = *state;
         struct request *q = watching(r);
         const char *text =
-                        "\r\n{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"ConfigMap\",\"metadata\":{"
-                        "\"name\":\"a\","
-                        "\"namespace\":\"ns\",\"uid\":\"uid-a\",\"resourceVersion\":\"11\"},\"data\":{\"x\":"
-                        "\"\\\"}{\\\\\xc3\xa9\"}}}\r\n";
+                "\r\n{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"ConfigMap\",\"metadata\":{"
+                "\"name\":\"a\","
+                "\"namespace\":\"ns\",\"uid\":\"uid-a\",\"resourceVersion\":\"11\"},\"data\":{\"x\":"
+                "\"\\\"}{\\\\\xc3\xa9\"}}}\r\n";
 
         for (const char *p = text; *p; p++)
                 api_say(&r->api, q, (char[]){*p, '\0'});
@@ -645,35 +645,35 @@ static void freed_in_every_phase(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(list_then_watch, setup, teardown),
-                cmocka_unit_test_setup_teardown(empty_list_of_go, setup, teardown),
-                cmocka_unit_test_setup_teardown(list_expired_is_repeated_once_at_once, setup, teardown),
-                cmocka_unit_test_setup_teardown(list_too_large_becomes_consistent, setup, teardown),
-                cmocka_unit_test_setup_teardown(broken_page_is_asked_for_again, setup, teardown),
-                cmocka_unit_test_setup_teardown(not_found_between_pages, setup, teardown),
-                cmocka_unit_test_setup_teardown(relist_removes_what_vanished, setup, teardown),
-                cmocka_unit_test_setup_teardown(not_a_list, setup, teardown),
-                cmocka_unit_test_setup_teardown(crd_installed_later, setup, teardown),
-                cmocka_unit_test_setup_teardown(crd_removed, setup, teardown),
-                cmocka_unit_test_setup_teardown(watch_list_is_one_stream, setup, teardown),
-                cmocka_unit_test_setup_teardown(watch_list_refused, setup, teardown),
-                cmocka_unit_test_setup_teardown(watch_list_without_end, setup, teardown),
-                cmocka_unit_test_setup_teardown(watch_list_of_endless_events, setup, teardown),
-                cmocka_unit_test_setup_teardown(watch_list_broken, setup, teardown),
-                cmocka_unit_test_setup_teardown(busy_server_without_relist, setup, teardown),
-                cmocka_unit_test_setup_teardown(internal_errors, setup, teardown),
-                cmocka_unit_test_setup_teardown(watch_refused, setup, teardown),
-                cmocka_unit_test_setup_teardown(expired_again_and_again, setup, teardown),
-                cmocka_unit_test_setup_teardown(watch_ends_as_agreed, setup, teardown),
-                cmocka_unit_test_setup_teardown(other_kinds_refused, setup, teardown),
-                cmocka_unit_test_setup_teardown(one_byte_a_chunk, setup, teardown),
-                cmocka_unit_test_setup_teardown(cut_in_the_middle_of_a_line, setup, teardown),
-                cmocka_unit_test_setup_teardown(never_goes_back, setup, teardown),
-                cmocka_unit_test_setup_teardown(object_beyond_limits, setup, teardown),
-                cmocka_unit_test_setup_teardown(silence_asks_again, setup, teardown),
-                cmocka_unit_test_setup_teardown(history_went_back, setup, teardown),
-                cmocka_unit_test_setup_teardown(the_error_stays_until_something_is_heard, setup, teardown),
-                cmocka_unit_test_setup_teardown(age_is_the_servers_silence, setup, teardown),
-                cmocka_unit_test_setup_teardown(freed_in_every_phase, setup, teardown),
+        cmocka_unit_test_setup_teardown(list_then_watch, setup, teardown),
+        cmocka_unit_test_setup_teardown(empty_list_of_go, setup, teardown),
+        cmocka_unit_test_setup_teardown(list_expired_is_repeated_once_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(list_too_large_becomes_consistent, setup, teardown),
+        cmocka_unit_test_setup_teardown(broken_page_is_asked_for_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(not_found_between_pages, setup, teardown),
+        cmocka_unit_test_setup_teardown(relist_removes_what_vanished, setup, teardown),
+        cmocka_unit_test_setup_teardown(not_a_list, setup, teardown),
+        cmocka_unit_test_setup_teardown(crd_installed_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(crd_removed, setup, teardown),
+        cmocka_unit_test_setup_teardown(watch_list_is_one_stream, setup, teardown),
+        cmocka_unit_test_setup_teardown(watch_list_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(watch_list_without_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(watch_list_of_endless_events, setup, teardown),
+        cmocka_unit_test_setup_teardown(watch_list_broken, setup, teardown),
+        cmocka_unit_test_setup_teardown(busy_server_without_relist, setup, teardown),
+        cmocka_unit_test_setup_teardown(internal_errors, setup, teardown),
+        cmocka_unit_test_setup_teardown(watch_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(expired_again_and_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(watch_ends_as_agreed, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_kinds_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_byte_a_chunk, setup, teardown),
+        cmocka_unit_test_setup_teardown(cut_in_the_middle_of_a_line, setup, teardown),
+        cmocka_unit_test_setup_teardown(never_goes_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(object_beyond_limits, setup, teardown),
+        cmocka_unit_test_setup_teardown(silence_asks_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(history_went_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_error_stays_until_something_is_heard, setup, teardown),
+        cmocka_unit_test_setup_teardown(age_is_the_servers_silence, setup, teardown),
+        cmocka_unit_test_setup_teardown(freed_in_every_phase, setup, teardown),
 };
 UNIT_MAIN(tests)

@@ -358,18 +358,18 @@ static void test_the_real_clock(void **state)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                T(test_timers_run_in_order_and_the_clock_follows),
-                T(test_a_cancelled_or_moved_timer),
-                T(test_a_timer_set_to_now_waits_for_the_next_turn),
-                T(test_without_waiting_the_clock_stands_still),
-                T(test_removing_an_io_that_is_in_the_same_batch),
-                T(test_deferred_calls_come_last_and_once),
-                T(test_loop_free_runs_what_is_deferred),
-                T(test_a_signal_stops_the_loop),
-                T(test_children_are_waited_for),
-                T(test_work_comes_back_to_the_loop),
-                T(test_work_left_over_is_handed_back_as_cancelled),
-                T(test_the_real_clock),
+        T(test_timers_run_in_order_and_the_clock_follows),
+        T(test_a_cancelled_or_moved_timer),
+        T(test_a_timer_set_to_now_waits_for_the_next_turn),
+        T(test_without_waiting_the_clock_stands_still),
+        T(test_removing_an_io_that_is_in_the_same_batch),
+        T(test_deferred_calls_come_last_and_once),
+        T(test_loop_free_runs_what_is_deferred),
+        T(test_a_signal_stops_the_loop),
+        T(test_children_are_waited_for),
+        T(test_work_comes_back_to_the_loop),
+        T(test_work_left_over_is_handed_back_as_cancelled),
+        T(test_the_real_clock),
 };
 
 UNIT_MAIN(tests)

@@ -95,9 +95,8 @@ static inline bool net_no_connection(struct net_rig *r)
 
 static inline int net_connect(uint16_t port)
 {
-        struct sockaddr_in sa = {.sin_family = AF_INET,
-                                 .sin_port = htons(port),
-                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        struct sockaddr_in sa = {
+                .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
         assert_true(fd >= 0);

@@ -4,9 +4,8 @@
 
 static struct json *object(struct arena *a, const char *entries)
 {
-        char *text = arena_printf(a,
-                                  "{'metadata': {'uid': 'u', 'resourceVersion': '7', 'managedFields': %s}}",
-                                  entries);
+        char *text = arena_printf(
+                a, "{'metadata': {'uid': 'u', 'resourceVersion': '7', 'managedFields': %s}}", entries);
 
         for (char *p = text; *p; p++)
                 *p = *p == '\'' ? '"' : *p;
@@ -53,13 +52,13 @@ static void two_entries_become_one(void **state)
 static void nothing_to_take_over(void **state)
 {
         static const char *const entries[] = {
-                        "[]",
-                        "null",
-                        "[{'manager': 'sonde-x', 'operation': 'Apply'}]",
-                        "[{'manager': 'sonde-xy', 'operation': 'Update'}]",
-                        "[{'manager': 'sonde', 'operation': 'Update'}]",
-                        "[{'manager': 'sonde-x', 'operation': 'Update', 'subresource': 'status'}]",
-                        "[3, {}, {'manager': 7}]",
+                "[]",
+                "null",
+                "[{'manager': 'sonde-x', 'operation': 'Apply'}]",
+                "[{'manager': 'sonde-xy', 'operation': 'Update'}]",
+                "[{'manager': 'sonde', 'operation': 'Update'}]",
+                "[{'manager': 'sonde-x', 'operation': 'Update', 'subresource': 'status'}]",
+                "[3, {}, {'manager': 7}]",
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
@@ -84,9 +83,9 @@ static void the_patch_is_fenced(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_we_created_becomes_ours_to_apply),
-                cmocka_unit_test(two_entries_become_one),
-                cmocka_unit_test(nothing_to_take_over),
-                cmocka_unit_test(the_patch_is_fenced),
+        cmocka_unit_test(what_we_created_becomes_ours_to_apply),
+        cmocka_unit_test(two_entries_become_one),
+        cmocka_unit_test(nothing_to_take_over),
+        cmocka_unit_test(the_patch_is_fenced),
 };
 UNIT_MAIN(tests)

@@ -9,30 +9,29 @@ static void test_what_cannot_be_is_refused(void **state)
         static const struct {
                 const char *pattern, *error;
         } refused[] = {
-                        {"a**", "invalid nested repetition operator at character 4 of pattern `a**`"},
-                        {"*", "missing argument to repetition operator at character 1 of pattern `*`"},
-                        {"(?i)*",
-                         "missing argument to repetition operator at character 6 of pattern `(?i)*`"},
-                        {"(a", "missing closing ) at character 3 of pattern `(a`"},
-                        {"a)", "unexpected ) at character 2 of pattern `a)`"},
-                        {"[a", "missing closing ] at character 3 of pattern `[a`"},
-                        {"[]", "missing closing ] at character 3 of pattern `[]`"},
-                        {"[z-a]", "invalid character class range at character 5 of pattern `[z-a]`"},
-                        {"[[:foo:]]", "invalid character class range at character 2 of pattern `[[:foo:]]`"},
-                        {"\\", "trailing backslash at character 1 of pattern `\\`"},
-                        {"\\1", "invalid or unsupported escape sequence at character 1 of pattern `\\1`"},
-                        {"\\pL", "invalid or unsupported escape sequence at character 1 of pattern `\\pL`"},
-                        {"\\x{110000}", "invalid escape sequence at character 9 of pattern `\\x{110000}`"},
-                        {"(?=a)", "invalid or unsupported group at character 3 of pattern `(?=a)`"},
-                        {"(?<n>a)", "invalid or unsupported group at character 3 of pattern `(?<n>a)`"},
-                        {"a{1001}", "invalid repeat count at character 8 of pattern `a{1001}`"},
-                        {"a{2,1}", "invalid repeat count at character 7 of pattern `a{2,1}`"},
-                        {"((a{100}){100}){100}",
-                         "invalid repeat count at character 15 of pattern `((a{100}){100}){100}`"},
-                        {"(?i)\xC3\xA9", "folding the case of letters beyond ASCII is not supported at "
-                                         "character 7 of pattern "
-                                         "`(?i)\xC3\xA9`"},
-                        {"a\xff", "pattern is not UTF-8"},
+                {"a**", "invalid nested repetition operator at character 4 of pattern `a**`"},
+                {"*", "missing argument to repetition operator at character 1 of pattern `*`"},
+                {"(?i)*", "missing argument to repetition operator at character 6 of pattern `(?i)*`"},
+                {"(a", "missing closing ) at character 3 of pattern `(a`"},
+                {"a)", "unexpected ) at character 2 of pattern `a)`"},
+                {"[a", "missing closing ] at character 3 of pattern `[a`"},
+                {"[]", "missing closing ] at character 3 of pattern `[]`"},
+                {"[z-a]", "invalid character class range at character 5 of pattern `[z-a]`"},
+                {"[[:foo:]]", "invalid character class range at character 2 of pattern `[[:foo:]]`"},
+                {"\\", "trailing backslash at character 1 of pattern `\\`"},
+                {"\\1", "invalid or unsupported escape sequence at character 1 of pattern `\\1`"},
+                {"\\pL", "invalid or unsupported escape sequence at character 1 of pattern `\\pL`"},
+                {"\\x{110000}", "invalid escape sequence at character 9 of pattern `\\x{110000}`"},
+                {"(?=a)", "invalid or unsupported group at character 3 of pattern `(?=a)`"},
+                {"(?<n>a)", "invalid or unsupported group at character 3 of pattern `(?<n>a)`"},
+                {"a{1001}", "invalid repeat count at character 8 of pattern `a{1001}`"},
+                {"a{2,1}", "invalid repeat count at character 7 of pattern `a{2,1}`"},
+                {"((a{100}){100}){100}",
+                 "invalid repeat count at character 15 of pattern `((a{100}){100}){100}`"},
+                {"(?i)\xC3\xA9", "folding the case of letters beyond ASCII is not supported at "
+                                 "character 7 of pattern "
+                                 "`(?i)\xC3\xA9`"},
+                {"a\xff", "pattern is not UTF-8"},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
@@ -103,10 +102,10 @@ static void test_texts_of_any_bytes(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_what_cannot_be_is_refused),
-                cmocka_unit_test(test_no_text_makes_a_pattern_slow),
-                cmocka_unit_test(test_size_is_bounded),
-                cmocka_unit_test(test_texts_of_any_bytes),
+        cmocka_unit_test(test_what_cannot_be_is_refused),
+        cmocka_unit_test(test_no_text_makes_a_pattern_slow),
+        cmocka_unit_test(test_size_is_bounded),
+        cmocka_unit_test(test_texts_of_any_bytes),
 };
 
 UNIT_MAIN(tests)

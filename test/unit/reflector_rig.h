@@ -124,9 +124,9 @@ static inline void say_bookmark(struct rig *r, struct request *q, const char *ve
 }
 
 static const char *const EXPIRED =
-                "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\","
-                "\"message\":\"too old resource version: 1 (2)\",\"reason\":\"Expired\","
-                "\"code\":410}}\n";
+        "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"status\":\"Failure\","
+        "\"message\":\"too old resource version: 1 (2)\",\"reason\":\"Expired\","
+        "\"code\":410}}\n";
 
 /* Names in the cache, sorted: "a,b". */
 static inline const char *cached(struct rig *r)

@@ -159,13 +159,13 @@ static void check_causes(const char *spec, const struct expectation *expected, s
 static void test_paths_name_the_element(void **state)
 {
         static const struct expectation expected[] = {
-                        {"{'a':[{'n':1},{},{'n':'x','s':['a','a']}]}",
-                         "a[1].n: Required value\n"
-                         "a[2].n: Invalid value: \"string\": a[2].n in body must be of type integer: "
-                         "\"string\"\n"
-                         "a[2].s[1]: Duplicate value: \"a\""},
-                        {"{'m':{'k.l':[1,2,'x']}}", "m.k.l[2]: Invalid value: \"string\": m.k.l[2] in body "
-                                                    "must be of type integer: \"string\""},
+                {"{'a':[{'n':1},{},{'n':'x','s':['a','a']}]}",
+                 "a[1].n: Required value\n"
+                 "a[2].n: Invalid value: \"string\": a[2].n in body must be of type integer: "
+                 "\"string\"\n"
+                 "a[2].s[1]: Duplicate value: \"a\""},
+                {"{'m':{'k.l':[1,2,'x']}}", "m.k.l[2]: Invalid value: \"string\": m.k.l[2] in body "
+                                            "must be of type integer: \"string\""},
         };
         CHECK_CAUSES("{'type':'object','properties':{'a':{'type':'array','items':{'type':'object','required':"
                      "['n'],"
@@ -180,15 +180,14 @@ static void test_paths_name_the_element(void **state)
 static void test_where_the_server_is_wrong(void **state)
 {
         static const struct expectation expected[] = {
-                        {"{'s':''}", ""},
-                        {"{'i':1}", "i: Invalid value: 1: i in body should be greater than or equal to 1.5"},
-                        {"{'i':3}", "i: Invalid value: 3: i in body should be less than or equal to 2.5"},
-                        {"{'e':2.5}", "e: Unsupported value: 2.5: supported values: \"1.5\", \"2\""},
-                        {"{'m':1}", ""},
-                        {"{'d':['x']}",
-                         "d: Invalid value: \"array\": d in body must be of type string: \"array\""},
-                        {"{'n':5.000000001}",
-                         "n: Invalid value: \"number\": n in body must be of type integer: \"number\""},
+                {"{'s':''}", ""},
+                {"{'i':1}", "i: Invalid value: 1: i in body should be greater than or equal to 1.5"},
+                {"{'i':3}", "i: Invalid value: 3: i in body should be less than or equal to 2.5"},
+                {"{'e':2.5}", "e: Unsupported value: 2.5: supported values: \"1.5\", \"2\""},
+                {"{'m':1}", ""},
+                {"{'d':['x']}", "d: Invalid value: \"array\": d in body must be of type string: \"array\""},
+                {"{'n':5.000000001}",
+                 "n: Invalid value: \"number\": n in body must be of type integer: \"number\""},
         };
         CHECK_CAUSES("{'type':'object','properties':{'s':{'type':'string'},'i':{'type':'integer','minimum':1."
                      "5,"
@@ -201,9 +200,9 @@ static void test_where_the_server_is_wrong(void **state)
 static void test_unique_items(void **state)
 {
         static const struct expectation expected[] = {
-                        {"{'u':[1,2,{'a':1,'b':2},[]]}", ""},
-                        {"{'u':[{'a':1,'b':2},3,{'b':2,'a':1},3]}",
-                         "u: Invalid value: \"\": u in body shouldn't contain duplicates"},
+                {"{'u':[1,2,{'a':1,'b':2},[]]}", ""},
+                {"{'u':[{'a':1,'b':2},3,{'b':2,'a':1},3]}",
+                 "u: Invalid value: \"\": u in body shouldn't contain duplicates"},
         };
         CHECK_CAUSES("{'type':'object','properties':{'u':{'type':'array','uniqueItems':true,"
                      "'items':{'x-kubernetes-preserve-unknown-fields':true}}}}",
@@ -213,10 +212,10 @@ static void test_unique_items(void **state)
 static void test_embedded_resources_must_be_resources(void **state)
 {
         static const struct expectation expected[] = {
-                        {"{'r':{'apiVersion':5,'kind':true,'metadata':'x'}}",
-                         "r.apiVersion: Invalid value: 5: must be a string\n"
-                         "r.kind: Invalid value: true: must be a string\n"
-                         "r.metadata: Invalid value: \"x\": must be an object"},
+                {"{'r':{'apiVersion':5,'kind':true,'metadata':'x'}}",
+                 "r.apiVersion: Invalid value: 5: must be a string\n"
+                 "r.kind: Invalid value: true: must be a string\n"
+                 "r.metadata: Invalid value: \"x\": must be an object"},
         };
         CHECK_CAUSES("{'type':'object','properties':{'r':{'type':'object','x-kubernetes-embedded-resource':"
                      "true,"
@@ -228,8 +227,8 @@ static void test_causes_point_at_the_node(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         _cleanup_(schema_free) struct schema *s = compiled(
-                        &a, "{'type':'object','required':['b'],'properties':{'a':{'type':'integer'},"
-                            "'b':{'type':'integer'}}}");
+                &a, "{'type':'object','required':['b'],'properties':{'a':{'type':'integer'},"
+                    "'b':{'type':'integer'}}}");
         struct json *value = parsed(&a, "{'a':'x'}");
         struct schema_report report;
 
@@ -244,8 +243,8 @@ static void test_at_most_64_causes(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         _cleanup_(schema_free) struct schema *s = compiled(
-                        &a, "{'type':'object','properties':{'a':{'type':'array','items':"
-                            "{'type':'integer','anyOf':[{'minimum':5},{'maximum':2}]}}}}");
+                &a, "{'type':'object','properties':{'a':{'type':'array','items':"
+                    "{'type':'integer','anyOf':[{'minimum':5},{'maximum':2}]}}}}");
         struct json *value = json_object(&a), *list = json_set(&a, value, "a", json_array(&a));
         struct schema_report report;
 
@@ -260,8 +259,8 @@ static void test_large_sets_are_not_quadratic(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         _cleanup_(schema_free) struct schema *s = compiled(
-                        &a, "{'type':'object','properties':{'a':{'type':'array','x-kubernetes-list-type':"
-                            "'set','uniqueItems':true,'items':{'type':'integer'}}}}");
+                &a, "{'type':'object','properties':{'a':{'type':'array','x-kubernetes-list-type':"
+                    "'set','uniqueItems':true,'items':{'type':'integer'}}}}");
         struct json *value = json_object(&a), *list = json_set(&a, value, "a", json_array(&a));
 
         for (int i = 0; i < 200000; i++)
@@ -297,8 +296,8 @@ static void test_defaults_are_copies(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         _cleanup_(schema_free) struct schema *s = compiled(
-                        &a, "{'type':'object','properties':{'d':{'type':'object','default':{'e':1},"
-                            "'properties':{'e':{'type':'integer'}}}}}");
+                &a, "{'type':'object','properties':{'d':{'type':'object','default':{'e':1},"
+                    "'properties':{'e':{'type':'integer'}}}}}");
         struct json *one = json_object(&a), *two = json_object(&a);
 
         schema_default(s, one, &a);
@@ -312,73 +311,73 @@ static void test_defaults_are_copies(void **state)
 static const struct {
         const char *spec, *error;
 } refused[] = {
-                {"[]", "openAPIV3Schema: must be an object"},
-                {"{}", "openAPIV3Schema.type: Required value: must not be empty at the root"},
-                {"{'type':'string'}", "openAPIV3Schema.type: must be object at the root"},
-                {"{'type':'object','additionalProperties':true}",
-                 "openAPIV3Schema.additionalProperties: Forbidden: must not be used at the root"},
-                {"{'type':'object','properties':{'a':{}}}",
-                 "openAPIV3Schema.properties[a].type: Required value: must not be empty for "
-                 "specified object fields"},
-                {"{'type':'object','properties':{'a':{'type':'array'}}}",
-                 "openAPIV3Schema.properties[a].items: Required value: must be specified"},
-                {"{'type':'object','properties':{'a':{'type':'array','items':{}}}}",
-                 "openAPIV3Schema.properties[a].items.type: Required value: must not be empty for "
-                 "specified array "
-                 "items"},
-                {"{'type':'object','properties':{'a':{'type':'text'}}}",
-                 "openAPIV3Schema.properties[a].type: must be array, boolean, integer, number, "
-                 "object or string"},
-                {"{'type':'object','properties':{'a':{'type':'integer','allOf':[{'type':'integer'}]}}"
-                 "}",
-                 "openAPIV3Schema.properties[a].allOf[0].type: Forbidden: must be empty to be "
-                 "structural"},
-                {"{'type':'object','properties':{'a':{'type':'integer','not':{'nullable':true}}}}",
-                 "openAPIV3Schema.properties[a].not.nullable: Forbidden: must be false to be "
-                 "structural"},
-                {"{'type':'object','anyOf':[{'properties':{'b':{'minimum':1}}}]}",
-                 "openAPIV3Schema.properties[b]: Required value: because it is defined in allOf, "
-                 "anyOf, oneOf or not"},
-                {"{'type':'object','properties':{'a':{'type':'string','pattern':'('}}}",
-                 "openAPIV3Schema.properties[a].pattern: missing closing ) at character 2 of pattern "
-                 "`(`"},
-                {"{'type':'object','properties':{'a':{'type':'string','pattern':'((a{1000}){1000})'}}"
-                 "}",
-                 "openAPIV3Schema.properties[a].pattern: invalid repeat count at character 17 of "
-                 "pattern "
-                 "`((a{1000}){1000})`"},
-                {"{'type':'object','properties':{'a':{'type':'string','format':'isbn'}}}",
-                 "openAPIV3Schema.properties[a].format: this format is not supported"},
-                {"{'type':'object','properties':{'a':{'$ref':'#/x'}}}",
-                 "openAPIV3Schema.properties[a].$ref: Forbidden: not supported"},
-                {"{'type':'object','properties':{'a':{'type':'integer','default':'x'}}}",
-                 "openAPIV3Schema.properties[a].default: Invalid value: \"string\":  in body must be "
-                 "of type integer: "
-                 "\"string\""},
-                {"{'type':'object','properties':{'a':{'type':'object','default':{'b':1}}}}",
-                 "openAPIV3Schema.properties[a].default: must not have unknown fields"},
-                {"{'type':'object','properties':{'a':{'type':'object','properties':{'b':{'type':'"
-                 "string'}},"
-                 "'additionalProperties':{'type':'string'}}}}",
-                 "openAPIV3Schema.properties[a].additionalProperties: Forbidden: "
-                 "additionalProperties and properties "
-                 "are mutual exclusive"},
-                {"{'type':'object','properties':{'a':{'type':'array','x-kubernetes-list-type':'map',"
-                 "'x-kubernetes-list-map-keys':['n'],'items':{'type':'object','properties':{'n':{'"
-                 "type':'string'}}}}}}",
-                 "openAPIV3Schema.properties[a].x-kubernetes-list-map-keys: each of these properties "
-                 "must have a "
-                 "default or be required"},
-                {"{'type':'object','properties':{'metadata':{'type':'object','properties':{'labels':{"
-                 "'type':'object'}}"
-                 "}}}",
-                 "openAPIV3Schema.properties.metadata: Forbidden: must not specify anything other "
-                 "than name and "
-                 "generateName, but metadata is implicitly specified"},
-                {"{'type':'object','properties':{'a':{'type':'integer','multipleOf':0}}}",
-                 "openAPIV3Schema.properties[a].multipleOf: must be greater than 0"},
-                {"{'type':'object','properties':{'a':{'type':'string','maxLength':-1}}}",
-                 "openAPIV3Schema.properties[a].maxLength: must be a whole number of at least 0"},
+        {"[]", "openAPIV3Schema: must be an object"},
+        {"{}", "openAPIV3Schema.type: Required value: must not be empty at the root"},
+        {"{'type':'string'}", "openAPIV3Schema.type: must be object at the root"},
+        {"{'type':'object','additionalProperties':true}",
+         "openAPIV3Schema.additionalProperties: Forbidden: must not be used at the root"},
+        {"{'type':'object','properties':{'a':{}}}",
+         "openAPIV3Schema.properties[a].type: Required value: must not be empty for "
+         "specified object fields"},
+        {"{'type':'object','properties':{'a':{'type':'array'}}}",
+         "openAPIV3Schema.properties[a].items: Required value: must be specified"},
+        {"{'type':'object','properties':{'a':{'type':'array','items':{}}}}",
+         "openAPIV3Schema.properties[a].items.type: Required value: must not be empty for "
+         "specified array "
+         "items"},
+        {"{'type':'object','properties':{'a':{'type':'text'}}}",
+         "openAPIV3Schema.properties[a].type: must be array, boolean, integer, number, "
+         "object or string"},
+        {"{'type':'object','properties':{'a':{'type':'integer','allOf':[{'type':'integer'}]}}"
+         "}",
+         "openAPIV3Schema.properties[a].allOf[0].type: Forbidden: must be empty to be "
+         "structural"},
+        {"{'type':'object','properties':{'a':{'type':'integer','not':{'nullable':true}}}}",
+         "openAPIV3Schema.properties[a].not.nullable: Forbidden: must be false to be "
+         "structural"},
+        {"{'type':'object','anyOf':[{'properties':{'b':{'minimum':1}}}]}",
+         "openAPIV3Schema.properties[b]: Required value: because it is defined in allOf, "
+         "anyOf, oneOf or not"},
+        {"{'type':'object','properties':{'a':{'type':'string','pattern':'('}}}",
+         "openAPIV3Schema.properties[a].pattern: missing closing ) at character 2 of pattern "
+         "`(`"},
+        {"{'type':'object','properties':{'a':{'type':'string','pattern':'((a{1000}){1000})'}}"
+         "}",
+         "openAPIV3Schema.properties[a].pattern: invalid repeat count at character 17 of "
+         "pattern "
+         "`((a{1000}){1000})`"},
+        {"{'type':'object','properties':{'a':{'type':'string','format':'isbn'}}}",
+         "openAPIV3Schema.properties[a].format: this format is not supported"},
+        {"{'type':'object','properties':{'a':{'$ref':'#/x'}}}",
+         "openAPIV3Schema.properties[a].$ref: Forbidden: not supported"},
+        {"{'type':'object','properties':{'a':{'type':'integer','default':'x'}}}",
+         "openAPIV3Schema.properties[a].default: Invalid value: \"string\":  in body must be "
+         "of type integer: "
+         "\"string\""},
+        {"{'type':'object','properties':{'a':{'type':'object','default':{'b':1}}}}",
+         "openAPIV3Schema.properties[a].default: must not have unknown fields"},
+        {"{'type':'object','properties':{'a':{'type':'object','properties':{'b':{'type':'"
+         "string'}},"
+         "'additionalProperties':{'type':'string'}}}}",
+         "openAPIV3Schema.properties[a].additionalProperties: Forbidden: "
+         "additionalProperties and properties "
+         "are mutual exclusive"},
+        {"{'type':'object','properties':{'a':{'type':'array','x-kubernetes-list-type':'map',"
+         "'x-kubernetes-list-map-keys':['n'],'items':{'type':'object','properties':{'n':{'"
+         "type':'string'}}}}}}",
+         "openAPIV3Schema.properties[a].x-kubernetes-list-map-keys: each of these properties "
+         "must have a "
+         "default or be required"},
+        {"{'type':'object','properties':{'metadata':{'type':'object','properties':{'labels':{"
+         "'type':'object'}}"
+         "}}}",
+         "openAPIV3Schema.properties.metadata: Forbidden: must not specify anything other "
+         "than name and "
+         "generateName, but metadata is implicitly specified"},
+        {"{'type':'object','properties':{'a':{'type':'integer','multipleOf':0}}}",
+         "openAPIV3Schema.properties[a].multipleOf: must be greater than 0"},
+        {"{'type':'object','properties':{'a':{'type':'string','maxLength':-1}}}",
+         "openAPIV3Schema.properties[a].maxLength: must be a whole number of at least 0"},
 };
 
 static void test_what_is_not_structural_is_refused(void **state)
@@ -407,18 +406,18 @@ static void test_depth_of_a_schema_is_bounded(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_answers_are_those_of_an_api_server),
-                cmocka_unit_test(test_paths_name_the_element),
-                cmocka_unit_test(test_where_the_server_is_wrong),
-                cmocka_unit_test(test_unique_items),
-                cmocka_unit_test(test_embedded_resources_must_be_resources),
-                cmocka_unit_test(test_causes_point_at_the_node),
-                cmocka_unit_test(test_at_most_64_causes),
-                cmocka_unit_test(test_large_sets_are_not_quadratic),
-                cmocka_unit_test(test_pruning_names_what_went),
-                cmocka_unit_test(test_defaults_are_copies),
-                cmocka_unit_test(test_what_is_not_structural_is_refused),
-                cmocka_unit_test(test_depth_of_a_schema_is_bounded),
+        cmocka_unit_test(test_answers_are_those_of_an_api_server),
+        cmocka_unit_test(test_paths_name_the_element),
+        cmocka_unit_test(test_where_the_server_is_wrong),
+        cmocka_unit_test(test_unique_items),
+        cmocka_unit_test(test_embedded_resources_must_be_resources),
+        cmocka_unit_test(test_causes_point_at_the_node),
+        cmocka_unit_test(test_at_most_64_causes),
+        cmocka_unit_test(test_large_sets_are_not_quadratic),
+        cmocka_unit_test(test_pruning_names_what_went),
+        cmocka_unit_test(test_defaults_are_copies),
+        cmocka_unit_test(test_what_is_not_structural_is_refused),
+        cmocka_unit_test(test_depth_of_a_schema_is_bounded),
 };
 
 UNIT_MAIN(tests)

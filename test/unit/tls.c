@@ -64,8 +64,8 @@ static int setup(void **state)
         r->body = (struct buf)BUF_INIT(SIZE_MAX);
         r->ca = cert_make((struct cert_request){.cn = "test CA", .ca = true});
         r->other_ca = cert_make((struct cert_request){.cn = "another CA", .ca = true});
-        r->leaf = cert_make((struct cert_request){
-                        .cn = "server", .san = "DNS:localhost,IP:127.0.0.1", .issuer = &r->ca});
+        r->leaf = cert_make(
+                (struct cert_request){.cn = "server", .san = "DNS:localhost,IP:127.0.0.1", .issuer = &r->ca});
         serve_with(r, &r->leaf);
         *state = r;
         return 0;
@@ -216,7 +216,7 @@ static void test_the_wrong_name(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make((struct cert_request){
-                        .cn = "127.0.0.1", .san = "DNS:a,DNS:*.b.example,IP:10.0.0.1", .issuer = &r->ca});
+                .cn = "127.0.0.1", .san = "DNS:a,DNS:*.b.example,IP:10.0.0.1", .issuer = &r->ca});
 
         serve_with(r, &c);
         new_client(r, (struct tls_config){.ca = str_of(r->ca.cert)});
@@ -235,7 +235,7 @@ static void test_a_common_name_is_no_name(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make(
-                        (struct cert_request){.cn = "localhost", .issuer = &r->ca});
+                (struct cert_request){.cn = "localhost", .issuer = &r->ca});
 
         serve_with(r, &c);
         new_client(r, (struct tls_config){.ca = str_of(r->ca.cert), .server_name = "localhost"});
@@ -258,7 +258,7 @@ static void test_a_certificate_that_signed_itself(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make(
-                        (struct cert_request){.cn = "alone", .san = "IP:127.0.0.1"});
+                (struct cert_request){.cn = "alone", .san = "IP:127.0.0.1"});
 
         serve_with(r, &c);
         new_client(r, (struct tls_config){.ca = str_of(r->ca.cert)});
@@ -284,9 +284,9 @@ static void test_a_certificate_out_of_its_time(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert old = cert_make((struct cert_request){
-                        .san = "IP:127.0.0.1", .issuer = &r->ca, .begins = -7200, .ends = -3600});
-        _cleanup_(cert_done) struct cert early = cert_make((struct cert_request){
-                        .san = "IP:127.0.0.1", .issuer = &r->ca, .begins = 3600, .ends = 7200});
+                .san = "IP:127.0.0.1", .issuer = &r->ca, .begins = -7200, .ends = -3600});
+        _cleanup_(cert_done) struct cert early = cert_make(
+                (struct cert_request){.san = "IP:127.0.0.1", .issuer = &r->ca, .begins = 3600, .ends = 7200});
         char text[128];
 
         new_client(r, (struct tls_config){.ca = str_of(r->ca.cert)});
@@ -302,9 +302,9 @@ static void test_an_authority_out_of_its_time(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert ca = cert_make(
-                        (struct cert_request){.cn = "old CA", .ca = true, .begins = -7200, .ends = -3600});
+                (struct cert_request){.cn = "old CA", .ca = true, .begins = -7200, .ends = -3600});
         _cleanup_(cert_done) struct cert c = cert_make(
-                        (struct cert_request){.san = "IP:127.0.0.1", .issuer = &ca});
+                (struct cert_request){.san = "IP:127.0.0.1", .issuer = &ca});
         char text[128];
 
         serve_with(r, &c);
@@ -345,12 +345,11 @@ static void test_a_client_certificate_nobody_knows(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make(
-                        (struct cert_request){.cn = "me", .issuer = &r->other_ca});
+                (struct cert_request){.cn = "me", .issuer = &r->other_ca});
 
         demand_client_certificate(r);
-        new_client(r, (struct tls_config){.ca = str_of(r->ca.cert),
-                                          .cert = str_of(c.cert),
-                                          .key = str_of(c.key)});
+        new_client(r, (struct tls_config){
+                              .ca = str_of(r->ca.cert), .cert = str_of(c.cert), .key = str_of(c.key)});
         assert_refused(r, E_TLS, "", " does not know the authority that signed our certificate");
 }
 
@@ -358,12 +357,11 @@ static void test_an_expired_client_certificate(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make(
-                        (struct cert_request){.cn = "me", .issuer = &r->ca, .begins = -7200, .ends = -3600});
+                (struct cert_request){.cn = "me", .issuer = &r->ca, .begins = -7200, .ends = -3600});
 
         demand_client_certificate(r);
-        new_client(r, (struct tls_config){.ca = str_of(r->ca.cert),
-                                          .cert = str_of(c.cert),
-                                          .key = str_of(c.key)});
+        new_client(r, (struct tls_config){
+                              .ca = str_of(r->ca.cert), .cert = str_of(c.cert), .key = str_of(c.key)});
         assert_refused(r, E_TLS, "", " refused our certificate as expired");
 }
 
@@ -373,9 +371,8 @@ static void test_a_good_client_certificate(void **state)
         _cleanup_(cert_done) struct cert c = cert_make((struct cert_request){.cn = "me", .issuer = &r->ca});
 
         demand_client_certificate(r);
-        new_client(r, (struct tls_config){.ca = str_of(r->ca.cert),
-                                          .cert = str_of(c.cert),
-                                          .key = str_of(c.key)});
+        new_client(r, (struct tls_config){
+                              .ca = str_of(r->ca.cert), .cert = str_of(c.cert), .key = str_of(c.key)});
         start(r, false);
         assert_true(play_handshake(r));
         play_answer(r, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
@@ -547,14 +544,13 @@ static void test_contexts_that_cannot_be(void **state)
                 struct tls_config config;
                 const char *why;
         } cases[] = {
-                        {{.ca = STR("nonsense")}, "the CA bundle holds no certificate in PEM form"},
-                        {{.cert = str_of(r->leaf.cert)},
-                         "certificate and private key go together, and one is missing"},
-                        {{.server = true}, "a TLS server needs a certificate and a key"},
-                        {{.cert = str_of(r->leaf.cert), .key = str_of(r->ca.key)},
-                         "cannot use the private key: key values mismatch"},
-                        {{.cert = STR("x"), .key = str_of(r->ca.key)},
-                         "cannot use the certificate: no start line"},
+                {{.ca = STR("nonsense")}, "the CA bundle holds no certificate in PEM form"},
+                {{.cert = str_of(r->leaf.cert)},
+                 "certificate and private key go together, and one is missing"},
+                {{.server = true}, "a TLS server needs a certificate and a key"},
+                {{.cert = str_of(r->leaf.cert), .key = str_of(r->ca.key)},
+                 "cannot use the private key: key values mismatch"},
+                {{.cert = STR("x"), .key = str_of(r->ca.key)}, "cannot use the certificate: no start line"},
         };
         struct err err = ERR_INIT;
         char *locked;
@@ -585,30 +581,30 @@ static void test_sha256(void **state)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                T(test_a_verified_server_and_a_kept_connection),
-                T(test_tls_1_2_is_enough),
-                T(test_tls_1_1_is_not),
-                T(test_the_wrong_name),
-                T(test_a_common_name_is_no_name),
-                T(test_the_wrong_ca),
-                T(test_a_certificate_that_signed_itself),
-                T(test_a_certificate_out_of_its_time),
-                T(test_an_authority_out_of_its_time),
-                T(test_insecure_accepts_anything),
-                T(test_a_missing_client_certificate),
-                T(test_a_client_certificate_nobody_knows),
-                T(test_an_expired_client_certificate),
-                T(test_a_good_client_certificate),
-                T(test_a_server_without_tls),
-                T(test_a_server_that_hangs_up_in_the_handshake),
-                T(test_plain_http_to_a_tls_port),
-                T(test_a_body_cut_off_without_the_end_of_tls),
-                T(test_a_large_stream_through_tls),
-                T(test_many_small_records_at_once),
-                T(test_pauses_with_records_in_hand),
-                T(test_rotated_settings_close_idle_connections),
-                T(test_contexts_that_cannot_be),
-                T(test_sha256),
+        T(test_a_verified_server_and_a_kept_connection),
+        T(test_tls_1_2_is_enough),
+        T(test_tls_1_1_is_not),
+        T(test_the_wrong_name),
+        T(test_a_common_name_is_no_name),
+        T(test_the_wrong_ca),
+        T(test_a_certificate_that_signed_itself),
+        T(test_a_certificate_out_of_its_time),
+        T(test_an_authority_out_of_its_time),
+        T(test_insecure_accepts_anything),
+        T(test_a_missing_client_certificate),
+        T(test_a_client_certificate_nobody_knows),
+        T(test_an_expired_client_certificate),
+        T(test_a_good_client_certificate),
+        T(test_a_server_without_tls),
+        T(test_a_server_that_hangs_up_in_the_handshake),
+        T(test_plain_http_to_a_tls_port),
+        T(test_a_body_cut_off_without_the_end_of_tls),
+        T(test_a_large_stream_through_tls),
+        T(test_many_small_records_at_once),
+        T(test_pauses_with_records_in_hand),
+        T(test_rotated_settings_close_idle_connections),
+        T(test_contexts_that_cannot_be),
+        T(test_sha256),
 };
 
 UNIT_MAIN(tests)

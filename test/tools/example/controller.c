@@ -44,21 +44,21 @@ static void settle(const struct view *v, struct decision *d)
 static const struct child_kind children[] = {{.type = &KUBE_CONFIGMAP, .through = -1}};
 
 const struct controller EXAMPLE_CONFIGMAPS = {
-                .name = "example",
-                .type = &KUBE_CONFIGMAP,
-                .selector = "example.sonde.dev/request",
-                .children = children,
-                .n_children = ARRAY_LEN(children),
-                .settings = "events",
-                .plan = plan,
-                .settle = settle,
+        .name = "example",
+        .type = &KUBE_CONFIGMAP,
+        .selector = "example.sonde.dev/request",
+        .children = children,
+        .n_children = ARRAY_LEN(children),
+        .settings = "events",
+        .plan = plan,
+        .settle = settle,
 };
 
 const struct controller EXAMPLE_SAMPLES = {
-                .name = "example",
-                .type = &SAMPLE,
-                .children = children,
-                .n_children = ARRAY_LEN(children),
-                .plan = plan,
-                .settle = settle,
+        .name = "example",
+        .type = &SAMPLE,
+        .children = children,
+        .n_children = ARRAY_LEN(children),
+        .plan = plan,
+        .settle = settle,
 };

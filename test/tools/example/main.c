@@ -106,27 +106,27 @@ static int start(struct app *app, const struct kube_config *config, struct metri
         const struct controller *controllers[] = {app->samples ? &EXAMPLE_SAMPLES : &EXAMPLE_CONFIGMAPS};
         _cleanup_(free_ptr) char *agent = xasprintf("sonde/%s example/%s", SONDE_VERSION, app->identity);
         struct kube_options options = {
-                        .user_agent = agent, .metrics = metrics, .max_connections = app->connections};
+                .user_agent = agent, .metrics = metrics, .max_connections = app->connections};
         struct lease_config lease = {
-                        .ns = app->ns ? app->ns : config->ns,
-                        .name = app->lease_name,
-                        .identity = app->identity,
-                        .duration = app->lease_duration,
-                        .renew_deadline = app->lease_duration / 3 * 2,
-                        .retry_period = app->lease_duration / 6,
-                        .on_acquired = on_acquired,
-                        .on_lost = on_lost,
-                        .arg = app,
+                .ns = app->ns ? app->ns : config->ns,
+                .name = app->lease_name,
+                .identity = app->identity,
+                .duration = app->lease_duration,
+                .renew_deadline = app->lease_duration / 3 * 2,
+                .retry_period = app->lease_duration / 6,
+                .on_acquired = on_acquired,
+                .on_lost = on_lost,
+                .arg = app,
         };
         struct operator_config oc = {
-                        .loop = app->loop,
-                        .controllers = controllers,
-                        .n_controllers = ARRAY_LEN(controllers),
-                        .ns = app->ns,
-                        .concurrency = app->connections,
-                        .metrics = metrics,
-                        .may_send = before_send,
-                        .arg = app,
+                .loop = app->loop,
+                .controllers = controllers,
+                .n_controllers = ARRAY_LEN(controllers),
+                .ns = app->ns,
+                .concurrency = app->connections,
+                .metrics = metrics,
+                .may_send = before_send,
+                .arg = app,
         };
 
         oc.kube = app->kube = kube_new(app->loop, config, &options, err);
@@ -180,26 +180,23 @@ out:
 int main(int argc, char **argv)
 {
         static struct app app = {
-                        .lease_duration = 15 * USEC_PER_SEC, .connections = 16, .identity = "example"};
+                .lease_duration = 15 * USEC_PER_SEC, .connections = 16, .identity = "example"};
         static const struct option_def options[] = {
-                        {"kubeconfig", 0, "FILE", "kubeconfig to use", OPT_STR, &app.kubeconfig},
-                        {"namespace", 'n', "NS", "only this namespace", OPT_STR, &app.ns},
-                        {"samples", 0, NULL, "requests are Samples, not ConfigMaps", OPT_FLAG, &app.samples},
-                        {"connections", 0, "N", "connections and requests in work at once", OPT_UINT,
-                         &app.connections},
-                        {"lease", 0, "NAME", "compete for this Lease", OPT_STR, &app.lease_name},
-                        {"identity", 0, "NAME", "our name in the Lease", OPT_STR, &app.identity},
-                        {"lease-duration", 0, "TIME", "how long the Lease lasts", OPT_DURATION,
-                         &app.lease_duration},
-                        {"health", 0, "ADDRESS", "serve health and metrics there", OPT_STR, &app.health},
-                        {"exit-when-idle", 0, NULL, "end when there is nothing left to do", OPT_FLAG,
-                         &app.exit_when_idle},
-                        {"kill-at", 0, "N", "SIGKILL ourselves before the Nth write leaves", OPT_UINT,
-                         &app.kill_at},
-                        {"stop-at", 0, "N", "SIGSTOP ourselves before the Nth write leaves", OPT_UINT,
-                         &app.stop_at},
-                        {"log-level", 0, "LEVEL", "error, warn, info or debug", OPT_STR, &app.log_level},
-                        {0},
+                {"kubeconfig", 0, "FILE", "kubeconfig to use", OPT_STR, &app.kubeconfig},
+                {"namespace", 'n', "NS", "only this namespace", OPT_STR, &app.ns},
+                {"samples", 0, NULL, "requests are Samples, not ConfigMaps", OPT_FLAG, &app.samples},
+                {"connections", 0, "N", "connections and requests in work at once", OPT_UINT,
+                 &app.connections},
+                {"lease", 0, "NAME", "compete for this Lease", OPT_STR, &app.lease_name},
+                {"identity", 0, "NAME", "our name in the Lease", OPT_STR, &app.identity},
+                {"lease-duration", 0, "TIME", "how long the Lease lasts", OPT_DURATION, &app.lease_duration},
+                {"health", 0, "ADDRESS", "serve health and metrics there", OPT_STR, &app.health},
+                {"exit-when-idle", 0, NULL, "end when there is nothing left to do", OPT_FLAG,
+                 &app.exit_when_idle},
+                {"kill-at", 0, "N", "SIGKILL ourselves before the Nth write leaves", OPT_UINT, &app.kill_at},
+                {"stop-at", 0, "N", "SIGSTOP ourselves before the Nth write leaves", OPT_UINT, &app.stop_at},
+                {"log-level", 0, "LEVEL", "error, warn, info or debug", OPT_STR, &app.log_level},
+                {0},
         };
         static const struct usage usage = {"example-operator [OPTION]...", NULL};
         _cleanup_(kube_config_done) struct kube_config config = {0};

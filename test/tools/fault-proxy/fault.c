@@ -20,23 +20,23 @@ static const struct kind {
         unsigned ms_min, ms_max;  /* drawn by a seed */
         uint8_t weight[CLASSES_]; /* watch, list, get, write, other */
 } kinds[FAULT_KINDS_] = {
-                [FAULT_NONE] = {"none", 0, 0, 0, 0, 0, {0}},
-                [FAULT_DELAY] = {"delay", ARG_MS, 100, 0, 1, 300, {5, 10, 10, 15, 10}},
-                [FAULT_DELAY_ANSWER] = {"delay-answer", ARG_MS, 100, 0, 1, 300, {5, 10, 10, 15, 10}},
-                [FAULT_DROP] = {"drop", 0, 0, 0, 0, 0, {10, 10, 10, 10, 10}},
-                [FAULT_LOSE] = {"lose", 0, 0, 0, 0, 0, {5, 5, 5, 20, 5}},
-                [FAULT_CUT] = {"cut", ARG_BYTES | ARG_LINES | ARG_LIFE, 0, 0, 0, 0, {30, 15, 10, 10, 5}},
-                [FAULT_ANSWER] = {"answer", ARG_ANSWER, 0, 0, 0, 0, {15, 15, 20, 25, 10}},
-                [FAULT_EXPIRED] = {"expired", ARG_LINES, 0, 0, 0, 0, {15, 0, 0, 0, 0}},
-                [FAULT_STALL] = {"stall", ARG_MS | ARG_LINES, 1000, 0, 100, 1500, {10, 0, 0, 0, 0}},
-                [FAULT_SILENT] = {"silent", ARG_MS | ARG_LINES, 0, 0, 500, 2000, {3, 2, 2, 2, 2}},
-                [FAULT_DUPLICATE] = {"duplicate", ARG_LINES, 0, 1, 0, 0, {15, 0, 0, 0, 0}},
-                [FAULT_REPLAY] = {"replay", ARG_LINES, 0, 2, 0, 0, {15, 0, 0, 0, 0}},
-                [FAULT_STALE] = {"stale", 0, 0, 0, 0, 0, {0, 15, 5, 0, 0}},
-                [FAULT_BYTES] = {"bytes", 0, 0, 0, 0, 0, {10, 5, 5, 5, 5}},
-                [FAULT_MERGE] = {"merge", 0, 0, 0, 0, 0, {10, 0, 0, 0, 0}},
-                [FAULT_CRLF] = {"crlf", 0, 0, 0, 0, 0, {10, 0, 0, 0, 0}},
-                [FAULT_VARY] = {"vary", ARG_SEED, 0, 0, 0, 0, {5, 5, 5, 5, 5}},
+        [FAULT_NONE] = {"none", 0, 0, 0, 0, 0, {0}},
+        [FAULT_DELAY] = {"delay", ARG_MS, 100, 0, 1, 300, {5, 10, 10, 15, 10}},
+        [FAULT_DELAY_ANSWER] = {"delay-answer", ARG_MS, 100, 0, 1, 300, {5, 10, 10, 15, 10}},
+        [FAULT_DROP] = {"drop", 0, 0, 0, 0, 0, {10, 10, 10, 10, 10}},
+        [FAULT_LOSE] = {"lose", 0, 0, 0, 0, 0, {5, 5, 5, 20, 5}},
+        [FAULT_CUT] = {"cut", ARG_BYTES | ARG_LINES | ARG_LIFE, 0, 0, 0, 0, {30, 15, 10, 10, 5}},
+        [FAULT_ANSWER] = {"answer", ARG_ANSWER, 0, 0, 0, 0, {15, 15, 20, 25, 10}},
+        [FAULT_EXPIRED] = {"expired", ARG_LINES, 0, 0, 0, 0, {15, 0, 0, 0, 0}},
+        [FAULT_STALL] = {"stall", ARG_MS | ARG_LINES, 1000, 0, 100, 1500, {10, 0, 0, 0, 0}},
+        [FAULT_SILENT] = {"silent", ARG_MS | ARG_LINES, 0, 0, 500, 2000, {3, 2, 2, 2, 2}},
+        [FAULT_DUPLICATE] = {"duplicate", ARG_LINES, 0, 1, 0, 0, {15, 0, 0, 0, 0}},
+        [FAULT_REPLAY] = {"replay", ARG_LINES, 0, 2, 0, 0, {15, 0, 0, 0, 0}},
+        [FAULT_STALE] = {"stale", 0, 0, 0, 0, 0, {0, 15, 5, 0, 0}},
+        [FAULT_BYTES] = {"bytes", 0, 0, 0, 0, 0, {10, 5, 5, 5, 5}},
+        [FAULT_MERGE] = {"merge", 0, 0, 0, 0, 0, {10, 0, 0, 0, 0}},
+        [FAULT_CRLF] = {"crlf", 0, 0, 0, 0, 0, {10, 0, 0, 0, 0}},
+        [FAULT_VARY] = {"vary", ARG_SEED, 0, 0, 0, 0, {5, 5, 5, 5, 5}},
 };
 
 /* Codes a seed draws from; a 409 answers a write only, a 410 a read only. */
@@ -45,10 +45,10 @@ static const struct code {
         int code;
         bool read, write;
 } codes[] = {
-                {"Unauthorized", 401, true, true},       {"Conflict", 409, false, true},
-                {"Expired", 410, true, false},           {"TooManyRequests", 429, true, true},
-                {"InternalError", 500, true, true},      {"", 502, true, true},
-                {"ServiceUnavailable", 503, true, true}, {"Timeout", 504, true, true},
+        {"Unauthorized", 401, true, true},       {"Conflict", 409, false, true},
+        {"Expired", 410, true, false},           {"TooManyRequests", 429, true, true},
+        {"InternalError", 500, true, true},      {"", 502, true, true},
+        {"ServiceUnavailable", 503, true, true}, {"Timeout", 504, true, true},
 };
 
 const char *fault_name(enum fault_kind kind)
@@ -59,10 +59,10 @@ const char *fault_name(enum fault_kind kind)
 static struct fault fault_default(enum fault_kind kind)
 {
         return (struct fault){
-                        .kind = kind,
-                        .retry_after = -1,
-                        .wait = kinds[kind].ms * USEC_PER_MS,
-                        .lines = kinds[kind].lines,
+                .kind = kind,
+                .retry_after = -1,
+                .wait = kinds[kind].ms * USEC_PER_MS,
+                .lines = kinds[kind].lines,
         };
 }
 

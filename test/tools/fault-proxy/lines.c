@@ -10,10 +10,10 @@ enum {
 static const usec_t MERGE_PATIENCE = 300 * USEC_PER_MS;
 
 static const char expired_line[] =
-                "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
-                "\"status\":\"Failure\",\"message\":\"too old resource version: 1 "
-                "(2)\",\"reason\":\"Expired\","
-                "\"code\":410}}\n";
+        "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+        "\"status\":\"Failure\",\"message\":\"too old resource version: 1 "
+        "(2)\",\"reason\":\"Expired\","
+        "\"code\":410}}\n";
 
 struct lines {
         struct fault fault;

@@ -30,23 +30,23 @@ struct options {
 };
 
 static const char usage[] =
-                "usage: fault-proxy --upstream KUBECONFIG [OPTION]...\n"
-                "  --listen ADDRESS:PORT   where to listen (127.0.0.1:0: any free port)\n"
-                "  --kubeconfig-out FILE   write a kubeconfig for clients of the proxy\n"
-                "  --port-file FILE        write the port\n"
-                "  --log FILE              append JSON lines: forwarded writes and faults\n"
-                "  --script FILE           faults by rules:  match METHOD GLOB [nth=N|every=N|always] -> "
-                "FAULT [ARG]...\n"
-                "  --seed N                faults by a seed\n"
-                "  --intensity PERCENT     how many requests get one (20)\n"
-                "  --until SECONDS         no more faults after this time\n"
-                "METHOD: GET POST PUT PATCH DELETE LIST WATCH WRITE *. GLOB: of path and query, * is "
-                "anything.\n"
-                "FAULT: delay delay-answer drop lose cut answer expired stall silent duplicate replay stale "
-                "bytes merge\n"
-                "  crlf vary; arguments CODE ms= bytes= lines= retry-after= reason= body=status|html|empty "
-                "seed=\n"
-                "Control: POST /__faults/off, /__faults/on, /__faults/script, GET /__faults/stats.\n";
+        "usage: fault-proxy --upstream KUBECONFIG [OPTION]...\n"
+        "  --listen ADDRESS:PORT   where to listen (127.0.0.1:0: any free port)\n"
+        "  --kubeconfig-out FILE   write a kubeconfig for clients of the proxy\n"
+        "  --port-file FILE        write the port\n"
+        "  --log FILE              append JSON lines: forwarded writes and faults\n"
+        "  --script FILE           faults by rules:  match METHOD GLOB [nth=N|every=N|always] -> "
+        "FAULT [ARG]...\n"
+        "  --seed N                faults by a seed\n"
+        "  --intensity PERCENT     how many requests get one (20)\n"
+        "  --until SECONDS         no more faults after this time\n"
+        "METHOD: GET POST PUT PATCH DELETE LIST WATCH WRITE *. GLOB: of path and query, * is "
+        "anything.\n"
+        "FAULT: delay delay-answer drop lose cut answer expired stall silent duplicate replay stale "
+        "bytes merge\n"
+        "  crlf vary; arguments CODE ms= bytes= lines= retry-after= reason= body=status|html|empty "
+        "seed=\n"
+        "Control: POST /__faults/off, /__faults/on, /__faults/script, GET /__faults/stats.\n";
 
 enum option_id {
         OPT_HELP = 1,
@@ -62,17 +62,17 @@ enum option_id {
 };
 
 static const struct option long_options[] = {
-                {"help", no_argument, NULL, OPT_HELP},
-                {"listen", required_argument, NULL, OPT_LISTEN},
-                {"upstream", required_argument, NULL, OPT_UPSTREAM},
-                {"script", required_argument, NULL, OPT_SCRIPT},
-                {"seed", required_argument, NULL, OPT_SEED},
-                {"intensity", required_argument, NULL, OPT_INTENSITY},
-                {"until", required_argument, NULL, OPT_UNTIL},
-                {"kubeconfig-out", required_argument, NULL, OPT_KUBECONFIG},
-                {"port-file", required_argument, NULL, OPT_PORT_FILE},
-                {"log", required_argument, NULL, OPT_LOG},
-                {0},
+        {"help", no_argument, NULL, OPT_HELP},
+        {"listen", required_argument, NULL, OPT_LISTEN},
+        {"upstream", required_argument, NULL, OPT_UPSTREAM},
+        {"script", required_argument, NULL, OPT_SCRIPT},
+        {"seed", required_argument, NULL, OPT_SEED},
+        {"intensity", required_argument, NULL, OPT_INTENSITY},
+        {"until", required_argument, NULL, OPT_UNTIL},
+        {"kubeconfig-out", required_argument, NULL, OPT_KUBECONFIG},
+        {"port-file", required_argument, NULL, OPT_PORT_FILE},
+        {"log", required_argument, NULL, OPT_LOG},
+        {0},
 };
 
 static bool set_option(struct options *o, int id, const char *value)
@@ -189,11 +189,11 @@ static int start(struct proxy *p, const struct options *o, struct err *err)
         _cleanup_(ca_done) struct ca ca = {0};
         _cleanup_(tls_unref) struct tls *tls = NULL;
         struct http_server_config config = {
-                        .listen = o->listen,
-                        .limits = {.body = BODY_MAX},
-                        .backlog = BODY_MAX,
-                        .on_request = on_request,
-                        .arg = p,
+                .listen = o->listen,
+                .limits = {.body = BODY_MAX},
+                .backlog = BODY_MAX,
+                .on_request = on_request,
+                .arg = p,
         };
         char port[16];
 

@@ -46,7 +46,7 @@ void relay_free_all(struct proxy *p);
 
 /* ---- upstream.c: the pools, made when they are first needed */
 struct upstream *upstream_new(struct loop *loop, const struct kube_config *config, struct err *err)
-                _must_check_;
+        _must_check_;
 void upstream_free(struct upstream *u);
 /* AUTHORIZED: the client brought its own credentials, ours are not shown. NULL: it cannot be made. */
 struct http_client *upstream_client(struct upstream *u, struct str user_agent, bool authorized,

@@ -52,15 +52,15 @@ void relay_free_all(struct proxy *p)
 static void report(struct relay *r, const char *event, const char *detail)
 {
         report_write(r->proxy, &(struct report){
-                                               .event = event,
-                                               .number = r->request.number,
-                                               .method = r->method,
-                                               .target = r->target,
-                                               .agent = r->agent,
-                                               .class = class_name(r->request.class),
-                                               .status = r->status,
-                                               .fault = fault_name(r->fault.kind),
-                                               .detail = detail,
+                                       .event = event,
+                                       .number = r->request.number,
+                                       .method = r->method,
+                                       .target = r->target,
+                                       .agent = r->agent,
+                                       .class = class_name(r->request.class),
+                                       .status = r->status,
+                                       .fault = fault_name(r->fault.kind),
+                                       .detail = detail,
                                });
 }
 
@@ -110,10 +110,10 @@ static void on_gone(void *arg)
 
 /* Belong to one connection, or are made anew by whoever sends. */
 static const char *const hop_headers[] = {
-                "connection", "keep-alive",        "proxy-connection", "te",
-                "trailer",    "transfer-encoding", "upgrade",          "content-length",
-                "host",       "user-agent",        "expect",           "accept-encoding",
-                "date",
+        "connection", "keep-alive",        "proxy-connection", "te",
+        "trailer",    "transfer-encoding", "upgrade",          "content-length",
+        "host",       "user-agent",        "expect",           "accept-encoding",
+        "date",
 };
 
 static bool is_hop(struct str name)
@@ -191,7 +191,7 @@ static void on_line_wake(void *arg)
 }
 
 static const struct lines_ops line_ops = {
-                .write = on_line_write, .on_wake = on_line_wake, .on_effect = took_effect};
+        .write = on_line_write, .on_wake = on_line_wake, .on_effect = took_effect};
 
 static void stream_finish(struct relay *r)
 {
@@ -389,7 +389,7 @@ static bool follows(const struct relay *r)
 static void forward(struct relay *r)
 {
         static const struct http_handlers handlers = {
-                        .on_head = on_head, .on_data = on_data, .on_end = on_end};
+                .on_head = on_head, .on_data = on_data, .on_end = on_end};
         struct proxy *p = r->proxy;
         const char *ours = upstream_authorization(p->upstream);
         bool authorized = http_header(http_request_headers(r->ex), "Authorization").p;
@@ -434,8 +434,7 @@ static void answer_status(struct relay *r)
                 headers[list.n++] = (struct http_header){STR("Content-Type"), str_of(types[r->fault.body])};
         if (r->fault.retry_after >= 0)
                 headers[list.n++] = (struct http_header){
-                                STR("Retry-After"),
-                                str_of(arena_printf(&r->arena, "%d", r->fault.retry_after))};
+                        STR("Retry-After"), str_of(arena_printf(&r->arena, "%d", r->fault.retry_after))};
         took_effect(r);
         http_reply_headers(r->ex, r->status, &list, buf_str(&body));
         relay_free(r);
@@ -534,11 +533,11 @@ static struct relay *relay_new(struct proxy *p, struct http_exchange *ex)
         r->target = arena_printf(&r->arena, "%.*s%s%.*s", STR_ARG(path), query.n ? "?" : "", STR_ARG(query));
         r->agent = arena_strndup(&r->arena, agent.p ? agent.p : "", agent.n);
         r->request = (struct request){
-                        .number = ++p->requests,
-                        .method = str_of(r->method),
-                        .path = copy(r, path),
-                        .query = copy(r, query),
-                        .class = classify(method, path, query),
+                .number = ++p->requests,
+                .method = str_of(r->method),
+                .path = copy(r, path),
+                .query = copy(r, query),
+                .class = classify(method, path, query),
         };
         r->fault = decide(p, &r->request);
         return r;

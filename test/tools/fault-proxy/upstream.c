@@ -128,12 +128,12 @@ struct http_client *upstream_client(struct upstream *u, struct str user_agent, b
         c = map_get(&u->clients, str_of(key));
         if (!c) {
                 struct http_client_config config = {
-                                .url = u->server,
-                                .proxy = u->proxy,
-                                .tls = authorized ? u->bare : u->certified,
-                                .user_agent = key + 1,
-                                .max_connections = 64,
-                                .limits = {.body = BODY_MAX},
+                        .url = u->server,
+                        .proxy = u->proxy,
+                        .tls = authorized ? u->bare : u->certified,
+                        .user_agent = key + 1,
+                        .max_connections = 64,
+                        .limits = {.body = BODY_MAX},
                 };
                 struct http_client *http = http_client_new(u->loop, &config, err);
 
