@@ -66,10 +66,9 @@ static inline void plan(const struct view *v, struct decision *d)
                 char *object = arena_printf(v->arena, "wanted-%u", (unsigned)v->n_answers);
 
                 if (v->n_answers < m->wants)
-                        decide_want(d, v,
-                                    &(struct want){.kind = WANT_OBJECT,
-                                                   .type = &KUBE_CONFIGMAP,
-                                                   .name = object});
+                        decide_want(
+                                d, v,
+                                &(struct want){.kind = WANT_OBJECT, .type = &KUBE_CONFIGMAP, .name = object});
         }
 }
 

@@ -59,13 +59,13 @@ static void status_that_cannot_be_had(void **state)
 static char *old_map(struct arena *a, const char *extra)
 {
         return arena_printf(
-                        a,
-                        "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"ns\","
-                        "\"name\":\"s\",\"uid\":\"uid-map-s\",\"resourceVersion\":\"50\","
-                        "\"labels\":{\"sonde.dev/controller\":\"test\"},\"annotations\":{\"sonde.dev/plan\":"
-                        "\"old\"},\"ownerReferences\":[{\"uid\":\"uid-s\",\"controller\":true}]%s},"
-                        "\"data\":{\"v\":\"old\"}}",
-                        extra);
+                a,
+                "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"namespace\":\"ns\","
+                "\"name\":\"s\",\"uid\":\"uid-map-s\",\"resourceVersion\":\"50\","
+                "\"labels\":{\"sonde.dev/controller\":\"test\"},\"annotations\":{\"sonde.dev/plan\":"
+                "\"old\"},\"ownerReferences\":[{\"uid\":\"uid-s\",\"controller\":true}]%s},"
+                "\"data\":{\"v\":\"old\"}}",
+                extra);
 }
 
 /* After an answer that makes no sense nothing is applied without its uid and version. */
@@ -92,14 +92,14 @@ static void nothing_is_applied_blindly(void **state)
 static void strangers_are_left_alone(void **state)
 {
         static const char *const strangers[] = {
-                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"x\",\"resourceVersion\":\"7\"}}",
-                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"x\",\"resourceVersion\":\"7\","
-                        "\"ownerReferences\":[{"
-                        "\"uid\":\"uid-other\",\"controller\":true}]}}",
-                        "{\"metadata\":{\"name\":\"s\",\"uid\":\"x\",\"resourceVersion\":\"7\","
-                        "\"ownerReferences\":[{"
-                        "\"uid\":\"uid-s\"}]}}",
-                        "<html></html>",
+                "{\"metadata\":{\"name\":\"s\",\"uid\":\"x\",\"resourceVersion\":\"7\"}}",
+                "{\"metadata\":{\"name\":\"s\",\"uid\":\"x\",\"resourceVersion\":\"7\","
+                "\"ownerReferences\":[{"
+                "\"uid\":\"uid-other\",\"controller\":true}]}}",
+                "{\"metadata\":{\"name\":\"s\",\"uid\":\"x\",\"resourceVersion\":\"7\","
+                "\"ownerReferences\":[{"
+                "\"uid\":\"uid-s\"}]}}",
+                "<html></html>",
         };
         struct rig *r = *state;
 
@@ -139,8 +139,8 @@ static void refusals_are_told_and_not_repeated(void **state)
         api_refuse(api_find(&r->api, "POST", MAPS_NS), 422, "Invalid", NULL);
         pass(r, 100 * SEC);
         list_foreach (node, &r->api.waiting) /* watchdogs, but no writes */
-                assert_true(str_has_prefix(str_of(CONTAINER_OF(node, struct request, node)->line),
-                                           STR("GET ")));
+                assert_true(
+                        str_has_prefix(str_of(CONTAINER_OF(node, struct request, node)->line), STR("GET ")));
         assert_int_equal(r->mind.decisions, 2);
 }
 
@@ -391,21 +391,21 @@ static void deletes_carry_the_uid(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-                TEST(one_create_one_status),
-                TEST(status_that_cannot_be_had),
-                TEST(nothing_is_applied_blindly),
-                TEST(strangers_are_left_alone),
-                TEST(refusals_are_told_and_not_repeated),
-                TEST(waits_as_the_server_says),
-                TEST(a_past_moment_is_no_busy_loop),
-                TEST(a_backlog_lets_others_in),
-                TEST(endless_wants),
-                TEST(freed_while_in_work),
-                TEST(drained),
-                TEST(drained_at_once),
-                TEST(not_ours_any_more),
-                TEST(recreated),
-                TEST(unwatched_kinds_follow_the_plan),
-                TEST(deletes_carry_the_uid),
+        TEST(one_create_one_status),
+        TEST(status_that_cannot_be_had),
+        TEST(nothing_is_applied_blindly),
+        TEST(strangers_are_left_alone),
+        TEST(refusals_are_told_and_not_repeated),
+        TEST(waits_as_the_server_says),
+        TEST(a_past_moment_is_no_busy_loop),
+        TEST(a_backlog_lets_others_in),
+        TEST(endless_wants),
+        TEST(freed_while_in_work),
+        TEST(drained),
+        TEST(drained_at_once),
+        TEST(not_ours_any_more),
+        TEST(recreated),
+        TEST(unwatched_kinds_follow_the_plan),
+        TEST(deletes_carry_the_uid),
 };
 UNIT_MAIN(tests)
