@@ -4,7 +4,8 @@
  * Matching takes time in proportion to text times pattern, whatever the two are: the expression becomes a list of
  * instructions, and all its states are followed at once. There are no captures: a pattern only says yes or no.
  * Characters are Unicode code points. Not supported, and refused: \p classes, \Q...\E, \C, octal escapes, and folding
- * the case of letters beyond ASCII.
+ * the case of letters beyond ASCII. A pattern has at most 4096 bytes, 100 groups one in the other, and repetitions up to
+ * 1000, those around them multiplied.
  */
 #pragma once
 

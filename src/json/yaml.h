@@ -5,7 +5,7 @@
  * opposites are booleans; ~ and null are null; 0x1F, 0o17, 017 and 1_000 are numbers (written as decimals, with all
  * their digits); .inf and .nan are refused, because JSON has no word for them; timestamps stay strings. Merge keys (<<)
  * are applied, and what stands further down wins. Keys become strings. Duplicate keys and tags that mean nothing in
- * JSON are refused, unlike in kubectl. Depth (100), size, nodes and what aliases expand to are bounded.
+ * JSON are refused, unlike in kubectl. Depth (100), size, nodes and what aliases expand to (100 000 nodes) are bounded.
  *
  * Every node knows its line and column. JSON is YAML, but for tabs and surrogate pairs: a text that begins with { and
  * is JSON only is read as such, without lines.
