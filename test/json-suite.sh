@@ -94,6 +94,6 @@ if [ -d "$suite" ]; then
   point 'JSONTestSuite: y_ written again stays the same'
 else
   points=$((points + 1))
-  echo "ok $points - JSONTestSuite # SKIP $suite does not exist"
+  echo "ok $points - the cases of JSONTestSuite # SKIP JSON_SUITE names no folder with them, and $suite does not exist"
 fi
 echo "1..$points"
