@@ -39,8 +39,9 @@ fuzz: ## fuzz for TIME=60 seconds each; NAME=json for one, MERGE=1 to keep new c
 	@MERGE=$(MERGE) scripts/fuzz $(or $(TIME),60) $(NAME)
 
 bench: ## measure, with peers side by side; NAME=json for one
-	@scripts/deps build bench cluster
+	@scripts/deps build bench $(if $(wildcard bench/$(NAME).c),,cluster)
 	@scripts/build plain
+	@$(if $(wildcard bench/$(NAME).c),,test/cluster/cluster build)
 	@scripts/bench $(NAME)
 
 lint: ## formatter, clang-tidy, cppcheck, shellcheck
