@@ -35,7 +35,8 @@ struct reflector_config {
         usec_t watchdog;         /* 0: 100 s */
         bool no_watch_list;      /* start with a plain list */
         struct metrics *metrics; /* may be NULL */
-        /* The cache is complete for the first time, or again after a new list. May be NULL. */
+        /* The cache is complete for the first time, or again after a new list. May be NULL. Neither of the two may free
+         * the reflector. */
         void (*on_synced)(void *arg, bool first);
         /* The last version moved. May be NULL. */
         void (*on_version)(void *arg);

@@ -1,5 +1,7 @@
 #include "operator/runtime.h"
 
+enum { SETTLED_MAX = 256 }; /* of one request */
+
 static void add(struct item *item, struct source *source, const char *text, bool gone)
 {
         size_t n = strlen(text) + 1;
@@ -64,6 +66,26 @@ void expectations_clear(struct item *item)
         }
 }
 
+static void settled_free(struct settled *s)
+{
+        free(s->uid);
+        free(s->version);
+        free(s->hash);
+        free(s);
+}
+
+/* The newest are kept: children that are made again and again come with ever new uids. */
+static void forget_oldest(struct item *item)
+{
+        struct settled **last = &item->settled;
+        size_t n = 0;
+
+        for (; *last && (*last)->next; last = &(*last)->next)
+                n++;
+        if (n + 1 >= SETTLED_MAX)
+                settled_free(TAKE_PTR(*last));
+}
+
 void settled_remember(struct item *item, const char *uid, const char *version, const char *hash)
 {
         struct settled *s;
@@ -72,6 +94,7 @@ void settled_remember(struct item *item, const char *uid, const char *version, c
                 if (streq(s->uid, uid))
                         break;
         if (!s) {
+                forget_oldest(item);
                 s = xcalloc(1, sizeof(*s));
                 s->uid = xstrdup(uid);
                 s->next = item->settled;
@@ -97,9 +120,6 @@ void settled_clear(struct item *item)
 
         for (struct settled *s = TAKE_PTR(item->settled); s; s = next) {
                 next = s->next;
-                free(s->uid);
-                free(s->version);
-                free(s->hash);
-                free(s);
+                settled_free(s);
         }
 }

@@ -399,6 +399,15 @@ static void waiting_for_credentials_has_an_end(void **state)
         assert_ended(r, E_TIMEOUT, NULL);
         pass(rig, 60 * SEC);
         assert_int_equal(r->done, 1);
+
+        pass(rig, 10 * SEC); /* another run of it, and the end of all in the middle */
+        rig->r[1].free_in_end = true;
+        begin(&rig->r[1], (struct kube_request){.verb = KUBE_GET, .timeout = 5 * SEC});
+        begin(&rig->r[2], (struct kube_request){.verb = KUBE_GET, .timeout = 50 * SEC});
+        pass(rig, 5 * SEC);
+        assert_ended(&rig->r[1], E_TIMEOUT, NULL);
+        pass(rig, 100 * SEC);
+        assert_int_equal(rig->r[2].done, 0);
 }
 
 /* ---- what is not sent */

@@ -367,6 +367,26 @@ static void unwatched_kinds_follow_the_plan(void **state)
         assert_non_null(strstr(q->body, "\"v\":\"2\""));
 }
 
+/* A child that is deleted and made again for ever must not be remembered for ever. */
+static void what_is_settled_is_bounded(void **state)
+{
+        struct item item = {0};
+        size_t n = 0;
+        char uid[16];
+
+        for (int i = 0; i < 1000; i++) {
+                snprintf(uid, sizeof(uid), "u%d", i);
+                settled_remember(&item, uid, "1", "h");
+        }
+        settled_remember(&item, "u999", "2", "h");
+        for (const struct settled *s = item.settled; s; s = s->next)
+                n++;
+        assert_in_range(n, 16, 256);
+        assert_true(settled_known(&item, "u999", "2", "h") && settled_known(&item, "u990", "1", "h"));
+        assert_false(settled_known(&item, "u999", "1", "h") || settled_known(&item, "u0", "1", "h"));
+        settled_clear(&item);
+}
+
 static void deletes_carry_the_uid(void **state)
 {
         struct rig *r = *state;
@@ -406,6 +426,7 @@ static const struct CMUnitTest tests[] = {
         TEST(not_ours_any_more),
         TEST(recreated),
         TEST(unwatched_kinds_follow_the_plan),
+        TEST(what_is_settled_is_bounded),
         TEST(deletes_carry_the_uid),
 };
 UNIT_MAIN(tests)
