@@ -10,7 +10,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def stripped(item):
-    """An object as the cache keeps it."""
+    """An object without what the cache does not keep of it."""
     item = {k: v for k, v in item.items() if k not in ("apiVersion", "kind")}
     meta = {k: v for k, v in item["metadata"].items() if k not in ("managedFields", "selfLink")}
     if LAST_APPLIED in meta.get("annotations", {}):
@@ -57,7 +57,7 @@ class Mirror(Process):
         status, body = api.get(self._path)
         assert status == 200, body
         server = {f"{i['metadata'].get('namespace', '')}/{i['metadata']['name']}": stripped(i) for i in body["items"]}
-        cache = self.ask("dump")["objects"]
+        cache = {key: stripped(item) for key, item in self.ask("dump")["objects"].items()}
         return {key: (cache.get(key), server.get(key)) for key in cache.keys() | server.keys()
                 if cache.get(key) != server.get(key)}
 

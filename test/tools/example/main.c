@@ -21,7 +21,7 @@ struct app {
         struct lease *lease;
         struct operator* op;
         struct timer idle;
-        unsigned writes;
+        unsigned writes, said_writes;
         bool said_synced, said_idle;
 };
 
@@ -71,11 +71,12 @@ static void on_idle_check(struct timer *t)
                 app->said_synced = true;
                 say("synced");
         }
-        if (idle != app->said_idle) {
-                app->said_idle = idle;
-                if (idle)
-                        printf("idle after %u writes\n", app->writes), fflush(stdout);
+        /* Also when it was busy only between two looks. */
+        if (idle && (!app->said_idle || app->writes != app->said_writes)) {
+                app->said_writes = app->writes;
+                printf("idle after %u writes\n", app->writes), fflush(stdout);
         }
+        app->said_idle = idle;
         if (idle && app->exit_when_idle)
                 loop_stop(app->loop, 0);
         timer_after(t, 20 * USEC_PER_MS);
