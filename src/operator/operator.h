@@ -2,15 +2,15 @@
  * operator - the controllers' runtime.
  *
  * For every registered controller it keeps caches of its requests and their children, and a queue of requests to look
- * at. Then, for one request at a time:
+ * at. Then, for each of them (several at once, one request never twice):
  *
  *     gather   the request and its children from the caches, parsed into an arena
  *     decide   call plan and settle; if they want look-ups, make them and call again
  *     carry    what differs, one write after the other, none of them unconditional
  *
  * Writes. What must exist and is not seen is created with POST; AlreadyExists means that an answer was lost (the object
- * is ours by its controlling owner's UID: go on) or that a stranger has the name (condition NameConflict, never
- * touched). What is seen and differs is applied with its uid and resourceVersion. Deletes carry the uid. Status is
+ * is ours by its controlling owner's UID: go on) or that a stranger has the name (Stalled, reason NameConflict; it is
+ * never touched). What is seen and differs is applied with its uid and resourceVersion. Deletes carry the uid. Status is
  * written only when it differs. Each write is asked for at the lease right before it leaves.
  *
  * Read your own writes. After a write its resourceVersion is remembered, and the request is not decided again before
