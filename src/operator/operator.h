@@ -17,7 +17,8 @@
  * the cache has reached it, so one create and one status write are exactly that.
  *
  * Failures. A conflict, a lost answer or a busy server: decide again after the queue's backoff. A refused object (422,
- * too large) is told on the request (Stalled, reason) and not tried again until something changes. Lost lease: nothing
+ * too large) is told on the request (Stalled, reason) and not tried again until something
+ * changes; a NameConflict is, with backoff, because the stranger may go away. Lost lease: nothing
  * is written any more.
  *
  * Children get, beside what the plan says: the request as controlling owner, the labels
