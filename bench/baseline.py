@@ -68,15 +68,13 @@ def create_requests(cluster):
 def audited(cluster):
     """Counts of the operator's requests by verb and resource, from the API server's audit log."""
     counts = {}
-    with open(cluster.file("log", "audit.log"), encoding="utf-8") as f:
-        for line in f:
-            e = json.loads(line)
-            if not e.get("userAgent", "").startswith(AGENT) or e["stage"] != "ResponseComplete":
-                continue
-            ref = e.get("objectRef", {})
-            resource = ref.get("resource", "") + ("/" + ref["subresource"] if "subresource" in ref else "")
-            key = (e["verb"], resource, e["responseStatus"]["code"])
-            counts[key] = counts.get(key, 0) + 1
+    for e in cluster.audit():
+        if not e.get("userAgent", "").startswith(AGENT) or e["stage"] != "ResponseComplete":
+            continue
+        ref = e.get("objectRef", {})
+        resource = ref.get("resource", "") + ("/" + ref["subresource"] if "subresource" in ref else "")
+        key = (e["verb"], resource, e["responseStatus"]["code"])
+        counts[key] = counts.get(key, 0) + 1
     return counts
 
 

@@ -63,17 +63,15 @@ def audited(ns, failed=False):
     """For each object of the namespace, how often the operator created it and wrote its status with success; or how
     often the log says 500, which it also does of a write that was carried out when its client was killed meanwhile."""
     counts = {}
-    with open(cluster.file("log", "audit.log"), encoding="utf-8") as f:
-        for line in f:
-            e = json.loads(line)
-            ref, code = e.get("objectRef", {}), e.get("responseStatus", {}).get("code", 0)
-            if ref.get("namespace") != ns or not e.get("userAgent", "").startswith("sonde/") or \
-                    not (code == 500 if failed else code < 300):
-                continue
-            if e["verb"] in ("create", "patch", "update", "delete") and ref["resource"] == "configmaps":
-                # The audit log's Metadata level does not name what a POST creates; count those together.
-                key = (e["verb"], ref.get("name", ""))
-                counts[key] = counts.get(key, 0) + 1
+    for e in cluster.audit():
+        ref, code = e.get("objectRef", {}), e.get("responseStatus", {}).get("code", 0)
+        if ref.get("namespace") != ns or not e.get("userAgent", "").startswith("sonde/") or \
+                not (code == 500 if failed else code < 300):
+            continue
+        if e["verb"] in ("create", "patch", "update", "delete") and ref["resource"] == "configmaps":
+            # The audit log's Metadata level does not name what a POST creates; count those together.
+            key = (e["verb"], ref.get("name", ""))
+            counts[key] = counts.get(key, 0) + 1
     return counts
 
 

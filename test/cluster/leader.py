@@ -4,7 +4,6 @@
 Two operators compete for one Lease; the API server's audit log tells whose writes took effect, and when.
 """
 import contextlib
-import json
 import os
 import signal
 import sys
@@ -42,13 +41,11 @@ def done(ns, *names):
 def writes(ns, identity):
     """(time, verb, resource, code) of the writes of one operator, election apart."""
     found = []
-    with open(cluster.file("log", "audit.log"), encoding="utf-8") as f:
-        for line in f:
-            e = json.loads(line)
-            ref = e.get("objectRef", {})
-            if ref.get("namespace") == ns and e.get("userAgent", "").endswith(f" example/{identity}") and \
-                    e["verb"] in ("create", "update", "patch", "delete") and ref["resource"] != "leases":
-                found.append((e["requestReceivedTimestamp"], e["verb"], ref["resource"], e["responseStatus"]["code"]))
+    for e in cluster.audit():
+        ref = e.get("objectRef", {})
+        if ref.get("namespace") == ns and e.get("userAgent", "").endswith(f" example/{identity}") and \
+                e["verb"] in ("create", "update", "patch", "delete") and ref["resource"] != "leases":
+            found.append((e["requestReceivedTimestamp"], e["verb"], ref["resource"], e["responseStatus"]["code"]))
     return sorted(found)
 
 

@@ -2,7 +2,6 @@
 """The rig itself: what test/cluster/cluster can do to a running control plane, each as the tests rely on it."""
 
 import http.client
-import json
 import os
 import sys
 import time
@@ -103,9 +102,7 @@ def every_write_is_in_the_audit_log():
     create("audited")
 
     def seen():
-        with open(cluster.file("log", "audit.log"), encoding="utf-8") as f:
-            events = [json.loads(line) for line in f]
-        return [e for e in events if e["verb"] == "create" and e["objectRef"].get("resource") == "configmaps"
+        return [e for e in cluster.audit() if e["verb"] == "create" and e["objectRef"].get("resource") == "configmaps"
                 and e["responseStatus"]["code"] == 201]
 
     wait(lambda: len(seen()) >= 7, 10)

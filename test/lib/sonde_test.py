@@ -308,6 +308,11 @@ class ControlPlane:
         """A path in the run directory: file("log", "audit.log"), file("pki", "ca.crt")."""
         return os.path.join(self.run, *path)
 
+    def audit(self):
+        """The events of the audit log so far (KCLUSTER_AUDIT); a line that is just being written is left out."""
+        with open(self.file("log", "audit.log"), encoding="utf-8") as f:
+            return [json.loads(line) for line in f if line.endswith("\n")]
+
     @property
     def address(self):
         """(host, port) of the API server."""
