@@ -50,7 +50,7 @@ def operator(cluster):
 
 def create_requests(cluster):
     """About 1.3 kB each, as the baselines had."""
-    padding = {f"key-{i:02d}": "x" * 40 for i in range(9)}
+    padding = {f"key-{i:02d}": "x" * 40 for i in range(11)}
 
     def some(first):
         api = cluster.api()
