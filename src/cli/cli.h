@@ -3,7 +3,8 @@
  *
  *   options.h   tables of options, their help, and one parser for all
  *   cmd_*.c     the subcommands
- *   main.c      finds the subcommand
+ *   main.c      the table of sonde's subcommands, pod_main.c that of sonde-pod's
+ *   cli.c       finds the subcommand; help and version, which every program has
  *
  * Exit status: 0 done; 1 it did not work; 2 wrong usage; 130 interrupted. Messages go to standard error as one line
  * "sonde: what, where, what instead"; what was asked for goes to standard output.
@@ -16,15 +17,23 @@
 enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 struct command {
-        const char *name;
+        const char *name;                  /* NULL ends the table */
         const char *summary;               /* one line, for the list of commands */
         int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 
-int cmd_validate(int argc, char **argv);
-int cmd_version(int argc, char **argv);
+struct program {
+        const char *name;    /* "sonde": what `version` prints, whatever the file is called */
+        const char *purpose; /* one sentence, for the head of the help */
+        const struct command *commands;
+};
 
-/* Finds the command named by argv[1] and runs it. */
-int cli_main(const char *program, const struct command *commands, size_t n, int argc, char **argv);
-/* "sonde: ..." on standard error. */
+int cmd_validate(int argc, char **argv);
+
+/* Runs the command named by argv[1]; help and version need not be in the table. */
+int cli_main(const struct program *program, int argc, char **argv);
+/* What a person types to start this program, for messages: its file's name, or "kubectl sonde" when kubectl found it as
+ * kubectl-sonde. */
+const char *cli_name(void);
+/* "sonde: ..." on standard error; the name is that of cli_name(). */
 void cli_error(const char *fmt, ...) _printf_(1, 2);

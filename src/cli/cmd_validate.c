@@ -65,7 +65,7 @@ int cmd_validate(int argc, char **argv)
 {
         static const struct option_def options[] = {{0}};
         static const struct usage usage = {
-                "sonde validate FILE...",
+                "validate FILE...",
                 "Reads YAML or JSON resources ('-': standard input) as kubectl would and reports "
                 "what is wrong\n"
                 "with file, line and column. Nothing is sent anywhere. Exit status 1 if anything is "
@@ -78,7 +78,7 @@ int cmd_validate(int argc, char **argv)
         if (code >= 0)
                 return code;
         if (argc < 2) {
-                cli_error("validate needs at least one file; see 'sonde validate --help'");
+                cli_error("validate needs at least one file; see '%s help validate'", cli_name());
                 return EXIT_USAGE;
         }
         for (int i = 1; i < argc; i++)

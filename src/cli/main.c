@@ -2,10 +2,14 @@
 
 static const struct command commands[] = {
         {"validate", "check resource files before anything is created", cmd_validate},
-        {"version", "print the version", cmd_version},
+        {0},
 };
 
 int main(int argc, char **argv)
 {
-        return cli_main("sonde", commands, ARRAY_LEN(commands), argc, argv);
+        static const struct program sonde = {
+                "sonde", "Profiles workloads on Kubernetes and says, while it happens, how far it is.",
+                commands};
+
+        return cli_main(&sonde, argc, argv);
 }

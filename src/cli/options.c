@@ -6,7 +6,7 @@ enum { GO_ON = -1 };
 
 static void print_help(const struct option_def *table, const struct usage *usage)
 {
-        printf("Usage: %s\n", usage->synopsis);
+        printf("Usage: %s %s\n", cli_name(), usage->synopsis);
         if (usage->text)
                 printf("\n%s", usage->text);
         printf("\nOptions:\n");

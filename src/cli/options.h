@@ -30,7 +30,7 @@ struct option_def {
 };
 
 struct usage {
-        const char *synopsis; /* "sonde validate [OPTION]... FILE..." */
+        const char *synopsis; /* what follows the program's name: "validate [OPTION]... FILE..." */
         const char *text;     /* what it does, and examples; ends with a newline. May be NULL */
 };
 

@@ -4,11 +4,12 @@
  */
 #include "cli/cli.h"
 
-static const struct command commands[] = {
-        {"version", "print the version", cmd_version},
-};
+static const struct command commands[] = {{0}};
 
 int main(int argc, char **argv)
 {
-        return cli_main("sonde-pod", commands, ARRAY_LEN(commands), argc, argv);
+        static const struct program pod = {"sonde-pod", "Runs inside the pods that Sonde profiles.",
+                                           commands};
+
+        return cli_main(&pod, argc, argv);
 }
