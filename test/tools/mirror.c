@@ -10,11 +10,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
-#include "kube/kube.h"
+#include "tools/tool.h"
 
 struct mirror {
-        const char *kubeconfig, *ns, *type, *selector;
+        struct tool tool;
+        const char *ns, *type, *selector;
         usec_t watchdog;
         unsigned page;
         struct loop *loop;
@@ -108,10 +108,10 @@ static const struct kube_type *find_type(const char *name)
         return NULL;
 }
 
-static int run(struct mirror *m, const struct kube_config *config, const struct log *log, struct err *err)
+static int run(struct mirror *m, struct err *err)
 {
-        _cleanup_(loop_free) struct loop *loop = m->loop = loop_new(NULL, log, err);
-        _cleanup_(kube_free) struct kube *kube = loop ? kube_new(loop, config, NULL, err) : NULL;
+        _cleanup_(loop_free) struct loop *loop = m->loop = loop_new(NULL, &m->tool.log, err);
+        _cleanup_(kube_free) struct kube *kube = loop ? kube_new(loop, &m->tool.config, NULL, err) : NULL;
         struct cache_config cc = {.type = find_type(m->type)};
         struct reflector_config rc = {
                 .kube = kube,
@@ -143,9 +143,12 @@ static int run(struct mirror *m, const struct kube_config *config, const struct 
 
 int main(int argc, char **argv)
 {
-        static struct mirror m = {.type = "configmaps", .line = BUF_INIT(4096), .out = BUF_INIT(1 << 30)};
+        static struct mirror m = {.tool.log_level = "debug",
+                                  .type = "configmaps",
+                                  .line = BUF_INIT(4096),
+                                  .out = BUF_INIT(1 << 30)};
         static const struct option_def options[] = {
-                {"kubeconfig", 0, "FILE", "kubeconfig to use", OPT_STR, &m.kubeconfig},
+                TOOL_OPTIONS(&m.tool),
                 {"namespace", 'n', "NS", "only this namespace", OPT_STR, &m.ns},
                 {"type", 0, "PLURAL", "configmaps, jobs, pods or samples", OPT_STR, &m.type},
                 {"selector", 'l', "LABELS", "label selector", OPT_STR, &m.selector},
@@ -153,27 +156,17 @@ int main(int argc, char **argv)
                 {"page", 0, "N", "objects a page", OPT_UINT, &m.page},
                 {0},
         };
-        static const struct usage usage = {"mirror [OPTION]...", NULL};
-        _cleanup_(kube_config_done) struct kube_config config = {0};
-        struct kube_config_sources sources = {0};
-        struct clock clock = CLOCK_REAL;
         struct err err = ERR_INIT;
-        struct log log;
-        int code;
+        int code = tool_init(&m.tool, options, argc, argv);
 
-        code = options_parse(options, &usage, &argc, argv);
         if (code >= 0)
                 return code;
-        log_init(&log, STDERR_FILENO, LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT, &clock);
-        sources.kubeconfig = m.kubeconfig;
-        kube_config_from_env(&sources);
-        code = kube_config_load(&sources, &config, &err);
-        if (code == 0)
-                code = run(&m, &config, &log, &err);
+        code = run(&m, &err);
         if (err.code)
                 cli_error("%s", err.text);
         buf_done(&m.line);
         buf_done(&m.out);
         arena_done(&m.arena);
+        tool_done(&m.tool);
         return code < 0 ? 1 : code;
 }

@@ -4,14 +4,14 @@
  * One line on standard output for each thing a test waits for: "synced", "leading", "idle", "lost", "write N".
  */
 #include <signal.h>
-#include <unistd.h>
 
-#include "cli/cli.h"
 #include "operator/operator.h"
 #include "tools/example/example.h"
+#include "tools/tool.h"
 
 struct app {
-        const char *kubeconfig, *ns, *lease_name, *identity, *health, *log_level;
+        struct tool tool;
+        const char *ns, *lease_name, *identity, *health;
         unsigned kill_at, stop_at, connections;
         usec_t lease_duration;
         bool samples, exit_when_idle;
@@ -102,8 +102,9 @@ static void on_signal(void *arg, int signo)
         operator_drain(((struct app *)arg)->op, on_drained, arg);
 }
 
-static int start(struct app *app, const struct kube_config *config, struct metrics *metrics, struct err *err)
+static int start(struct app *app, struct metrics *metrics, struct err *err)
 {
+        const struct kube_config *config = &app->tool.config;
         const struct controller *controllers[] = {app->samples ? &EXAMPLE_SAMPLES : &EXAMPLE_CONFIGMAPS};
         _cleanup_(free_ptr) char *agent = xasprintf("sonde/%s example/%s", SONDE_VERSION, app->identity);
         struct kube_options options = {
@@ -145,7 +146,7 @@ static int start(struct app *app, const struct kube_config *config, struct metri
         return 0;
 }
 
-static int run(struct app *app, const struct kube_config *config, const struct log *log)
+static int run(struct app *app)
 {
         _cleanup_(metrics_free) struct metrics *metrics = metrics_new();
         _cleanup_(loop_free) struct loop *loop = NULL;
@@ -154,8 +155,8 @@ static int run(struct app *app, const struct kube_config *config, const struct l
         int code = 1;
 
         metrics_add_process(metrics);
-        app->loop = loop = loop_new(NULL, log, &err);
-        if (!loop || start(app, config, metrics, &err) < 0)
+        app->loop = loop = loop_new(NULL, &app->tool.log, &err);
+        if (!loop || start(app, metrics, &err) < 0)
                 goto out;
         if (app->health) {
                 health = health_new(loop, app->health, app->op, metrics, &err);
@@ -183,7 +184,7 @@ int main(int argc, char **argv)
         static struct app app = {
                 .lease_duration = 15 * USEC_PER_SEC, .connections = 16, .identity = "example"};
         static const struct option_def options[] = {
-                {"kubeconfig", 0, "FILE", "kubeconfig to use", OPT_STR, &app.kubeconfig},
+                TOOL_OPTIONS(&app.tool),
                 {"namespace", 'n', "NS", "only this namespace", OPT_STR, &app.ns},
                 {"samples", 0, NULL, "requests are Samples, not ConfigMaps", OPT_FLAG, &app.samples},
                 {"connections", 0, "N", "connections and requests in work at once", OPT_UINT,
@@ -196,31 +197,13 @@ int main(int argc, char **argv)
                  &app.exit_when_idle},
                 {"kill-at", 0, "N", "SIGKILL ourselves before the Nth write leaves", OPT_UINT, &app.kill_at},
                 {"stop-at", 0, "N", "SIGSTOP ourselves before the Nth write leaves", OPT_UINT, &app.stop_at},
-                {"log-level", 0, "LEVEL", "error, warn, info or debug", OPT_STR, &app.log_level},
                 {0},
         };
-        static const struct usage usage = {"example-operator [OPTION]...", NULL};
-        _cleanup_(kube_config_done) struct kube_config config = {0};
-        struct kube_config_sources sources = {0};
-        struct clock clock = CLOCK_REAL;
-        enum log_level level = LOG_LEVEL_WARN;
-        struct err err = ERR_INIT;
-        struct log log;
-        int code;
+        int code = tool_init(&app.tool, options, argc, argv);
 
-        code = options_parse(options, &usage, &argc, argv);
         if (code >= 0)
                 return code;
-        if (app.log_level && !log_level_parse(str_of(app.log_level), &level)) {
-                cli_error("--log-level: '%s' is not error, warn, info or debug", app.log_level);
-                return EXIT_USAGE;
-        }
-        log_init(&log, STDERR_FILENO, level, LOG_FORMAT_LOGFMT, &clock);
-        sources.kubeconfig = app.kubeconfig;
-        kube_config_from_env(&sources);
-        if (kube_config_load(&sources, &config, &err) < 0) {
-                cli_error("%s", err.text);
-                return 1;
-        }
-        return run(&app, &config, &log);
+        code = run(&app);
+        tool_done(&app.tool);
+        return code;
 }
