@@ -1,12 +1,20 @@
 /*
  * local - the embedded engine: the Kubernetes API on one machine.
  *
- * Planned; this header is the design until the code is here. `sonde up` starts it so that one command shows the whole
- * system, a laptop can profile, and tests take milliseconds. Two parts that talk to one another over HTTP only:
+ * `sonde up` starts it so that one command shows the whole system, a laptop can profile, and tests take milliseconds.
  *
- *   API server  objects in one SQLite file, reads and watches from memory, structural schemas for custom resources,
- *               the verbs, patches and Table output that kubectl and other clients expect
- *   node        runs Jobs as local processes: init containers, volumes, limits where allowed, logs, exit states
+ *   store.h    objects and their revisions: one SQLite file, group commit, history for watches
+ *   shape.h    what fields a type has, and how its lists and maps are merged; for built-in types and CRDs alike
+ *   types.h    the resources that are served: names, verbs, defaults, validation, printed columns
+ *   fields.h   sets of fields, managedFields, server-side apply
+ *   strategic.h  strategic merge patch
+ *   openapi.h  discovery and OpenAPI v2, as JSON and as the protobuf that kubectl asks for
+ *   api.h      the API server: requests, verbs, lists, watches, tables, deletion
+ *   manage.h   what a controller manager does: owners, namespaces, Jobs, their time to live
+ *   node.h     the node: pods as local processes
+ *
+ * The API server and what manages it share memory and a thread. The node knows the API over HTTP only, as every other
+ * client does.
  *
  * What it must keep: a write that was acknowledged survives kill -9 and power loss; a second engine on the same
  * directory is refused; loopback, TLS and a token by default.
@@ -17,4 +25,24 @@
  */
 #pragma once
 
-#include "base/base.h"
+#include "net/net.h"
+
+struct local;
+
+struct local_config {
+        const char *dir;       /* holds the store, the CA, the kubeconfig, pods' files and logs; made 0700 */
+        const char *listen;    /* NULL: 127.0.0.1, any free port (kept for the next start) */
+        const char *pod_image; /* the one image the node knows */
+        const char *pod_program; /* what that image has as /sonde-pod; NULL: beside the running program */
+        bool no_node;            /* the API alone */
+        bool durable;            /* false: no fsync (tests of anything but the store) */
+};
+
+/* Starts the engine in LOOP: ready when it returns. */
+struct local *local_new(struct loop *loop, const struct local_config *config, struct err *err) _must_check_;
+/* Ends running pods within their grace period and calls DONE; local_free() may follow. */
+void local_stop(struct local *l, void (*done)(void *arg), void *arg);
+void local_free(struct local *l);
+const char *local_kubeconfig(const struct local *l); /* path of the file */
+
+DEFINE_CLEANUP_PTR(struct local *, local_free)

@@ -1,0 +1,86 @@
+/*
+ * api.h - the API server: requests, verbs, lists, watches, tables, deletion.
+ *
+ * A request becomes a struct call (request.c): a verb on a resource, with its options. A verb works on the newest
+ * version of an object, stages what it writes, and leaves a status code and a body; it knows nothing of HTTP, so that
+ * the manager uses the same verbs as clients do. The answer is sent when what it tells is durable.
+ *
+ *   request.c   HTTP to struct call: paths, query, authentication, content types, body
+ *   verbs.c     get, create, update, patch; delete.c deletes; list.c lists and pages; watch.c streams
+ *   select.c    label and field selectors           table.c    rows for kubectl, PartialObjectMetadata
+ *   status.c    metav1.Status, with the API server's wording
+ *   meta.c      metadata: checked, defaulted, generated names
+ *   crd.c       CustomResourceDefinitions: conditions, schemas, types made from them
+ *   quota.c     ResourceQuotas: admission and status
+ *   review.c    SelfSubjectAccessReview and friends: the one user may do everything
+ *   log.c       pods/log, from the node's files
+ */
+#pragma once
+
+#include "local/openapi.h"
+#include "local/store.h"
+#include "local/types.h"
+#include "net/net.h"
+
+struct api;
+
+struct api_config {
+        struct loop *loop;
+        struct store *store;   /* borrowed */
+        const char *token;     /* bearer token of the one user */
+        const char *pods_dir;  /* the node's DIR/pods, for logs; may be NULL */
+        const char *address;   /* what discovery tells */
+        const struct log *log; /* may be NULL */
+        usec_t bookmark_every; /* 0: 60 s */
+};
+
+struct api *api_new(const struct api_config *config, struct err *err) _must_check_;
+void api_free(struct api *api);
+void api_request(void *api, struct http_exchange *ex); /* for http_server_config.on_request */
+
+enum verb {
+        DO_GET,
+        DO_LIST,
+        DO_WATCH,
+        DO_CREATE,
+        DO_UPDATE,
+        DO_PATCH,
+        DO_DELETE,
+        DO_DELETE_COLLECTION,
+};
+
+enum patch_type { PATCH_JSON, PATCH_JSON_MERGE, PATCH_STRATEGIC, PATCH_APPLY };
+
+struct call {
+        struct api *api;
+        struct arena *a;
+        struct api_type *type;
+        enum verb verb;
+        const char *ns;   /* "" for cluster-scoped types and lists over all namespaces */
+        const char *name; /* NULL: the collection */
+        const char *sub;  /* "": the object itself */
+        struct json *body;
+        enum patch_type patch;
+        /* options */
+        bool dry_run, force;
+        const char *manager;         /* field manager */
+        const char *propagation;     /* NULL: the type's default */
+        const char *if_uid, *if_rev; /* preconditions of a delete */
+        int64_t grace;               /* -1: the object's own */
+        /* the answer */
+        int code;
+        struct json *answer;   /* an object or a Status */
+        struct object *object; /* instead of ANSWER: a stored object, to be sent as it is; borrowed */
+};
+
+/* Carries out a verb on one object; fills in code and answer. */
+void api_do(struct call *c);
+/* The served type of a kind; NULL. VERSION may be NULL. */
+struct api_type *api_find_kind(struct api *api, const char *group, const char *version, const char *kind);
+struct api_type *api_find_plural(struct api *api, const char *group, const char *version, const char *plural);
+struct store *api_store(struct api *api);
+/* One event about OBJECT, as a controller records it. */
+void api_event(struct api *api, const struct json *object, const char *component, bool warning,
+               const char *reason, const char *message);
+
+DEFINE_CLEANUP_PTR(struct api *, api_free)

@@ -1,0 +1,13 @@
+/*
+ * strategic.h - strategic merge patch, for built-in types.
+ *
+ * Lists of objects are merged by their merge key, lists of scalars as sets, where the field says so; all else as a merge
+ * patch. Understood: $patch (delete, replace, merge), $deleteFromPrimitiveList/F, $setElementOrder/F, $retainKeys.
+ */
+#pragma once
+
+#include "local/shape.h"
+
+/* Changes TARGET in place and returns it; NULL: E_INVALID with the API server's own wording. */
+struct json *strategic_merge(const struct shape *shape, struct json *target, const struct json *patch,
+                             struct arena *a, struct err *err) _must_check_;
