@@ -21,6 +21,23 @@ struct rig {
         bool streaming;
 };
 
+static struct sockaddr_un address; /* of the server */
+
+static void remove_socket(void)
+{
+        unlink(address.sun_path);
+}
+
+static void choose_address(void)
+{
+        const char *tmp = getenv("TMPDIR");
+
+        address.sun_family = AF_UNIX;
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/sonde-fuzz-%d", tmp && *tmp ? tmp : "/tmp",
+                 (int)getpid());
+        atexit(remove_socket);
+}
+
 static void gone(void *arg)
 {
         struct rig *r = arg;
@@ -76,10 +93,12 @@ static void set_up(struct rig *r)
                                             .backlog = 10000,
                                             .on_request = on_request,
                                             .arg = r};
-        char path[64];
+        char where[sizeof(address.sun_path) + 8];
 
-        snprintf(path, sizeof(path), "unix:/tmp/sonde-fuzz-%d", (int)getpid());
-        config.listen = path;
+        if (!address.sun_family)
+                choose_address();
+        snprintf(where, sizeof(where), "unix:%s", address.sun_path);
+        config.listen = where;
         r->clock = (struct clock){.manual = true, .boot = 1, .wall = 1};
         r->loop = loop_new(&r->clock, NULL, NULL);
         r->server = r->loop ? http_server_new(r->loop, &config, NULL) : NULL;
@@ -89,11 +108,10 @@ static void set_up(struct rig *r)
 
 static int connect_one(void)
 {
-        struct sockaddr_un sa = {.sun_family = AF_UNIX};
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-        snprintf(sa.sun_path, sizeof(sa.sun_path), "/tmp/sonde-fuzz-%d", (int)getpid());
-        if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || fd_set_nonblock(fd) < 0)
+        if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+            fd_set_nonblock(fd) < 0)
                 abort();
         return fd;
 }

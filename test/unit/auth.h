@@ -4,19 +4,16 @@
  */
 #pragma once
 
-#include "unit/unit.h"
+#include "unit/dir.h"
 
-#include <ftw.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "kube/auth.h"
 
 struct fixture {
-        char dir[64];
+        char dir[UNIT_DIR_LEN];
         struct arena arena;
         struct clock clock;
         struct loop *loop;
@@ -39,8 +36,7 @@ static inline int set_up(void **state)
 {
         struct fixture *f = xcalloc(1, sizeof(*f));
 
-        snprintf(f->dir, sizeof(f->dir), "/tmp/sonde-auth-XXXXXX");
-        assert_non_null(mkdtemp(f->dir));
+        unit_dir(f->dir);
         /* 2030-01-01T00:00:00Z */
         f->clock = (struct clock){
                 .manual = true, .boot = 1000 * USEC_PER_SEC, .wall = 1893456000 * USEC_PER_SEC};
@@ -51,18 +47,12 @@ static inline int set_up(void **state)
         return 0;
 }
 
-static inline int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-        return remove(path);
-}
-
 static inline int tear_down(void **state)
 {
         struct fixture *f = *state;
 
         kube_auth_free(f->auth);
         loop_free(f->loop);
-        nftw(f->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
         arena_done(&f->arena);
         free(f);
         return 0;

@@ -1,6 +1,4 @@
-#include "unit/unit.h"
-
-#include <unistd.h>
+#include "unit/dir.h"
 
 static void test_arena_reset_keeps_the_largest_block(void **state)
 {
@@ -235,11 +233,11 @@ static void test_metrics_exposition(void **state)
 
 static void test_files_are_replaced_whole(void **state)
 {
-        char dir[] = "/tmp/sonde-unit-XXXXXX", path[64];
+        char dir[UNIT_DIR_LEN], path[UNIT_DIR_LEN + 8];
         _cleanup_(buf_done) struct buf b = BUF_INIT(8);
         struct err e = ERR_INIT;
 
-        assert_non_null(mkdtemp(dir));
+        unit_dir(dir);
         snprintf(path, sizeof(path), "%s/a/b", dir);
         assert_int_equal(dir_make(path, 0700, &e), 0);
         snprintf(path, sizeof(path), "%s/a/b/f", dir);
@@ -252,11 +250,6 @@ static void test_files_are_replaced_whole(void **state)
         unlink(path);
         assert_int_equal(file_read(path, &b, &e), -1);
         assert_int_equal(e.code, E_NOT_FOUND);
-        snprintf(path, sizeof(path), "%s/a/b", dir);
-        rmdir(path);
-        snprintf(path, sizeof(path), "%s/a", dir);
-        rmdir(path);
-        rmdir(dir);
 }
 
 static const struct CMUnitTest tests[] = {

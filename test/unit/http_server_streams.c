@@ -1,4 +1,5 @@
 /* The HTTP server: streams, its own life, TLS, and our own client. */
+#include "unit/dir.h"
 #include "unit/http_server_rig.h"
 
 /* ---- streams */
@@ -238,13 +239,12 @@ static void test_freeing_the_server_with_open_exchanges(void **state)
 static void test_a_unix_socket(void **state)
 {
         struct rig *r = *state;
-        char dir[] = "/tmp/sonde-unit-XXXXXX";
-        char where[64];
+        char dir[UNIT_DIR_LEN], where[UNIT_DIR_LEN + 8];
         struct sockaddr_un sa = {.sun_family = AF_UNIX};
         struct err err = ERR_INIT;
         struct stat st;
 
-        assert_non_null(mkdtemp(dir));
+        unit_dir(dir);
         snprintf(where, sizeof(where), "unix:%s/s", dir);
         new_server(r, (struct http_server_config){.listen = where});
         assert_null(http_server_new(r->net.loop, &(struct http_server_config){.listen = where}, &err));

@@ -1,6 +1,5 @@
 #include "unit/api_rig.h"
-
-#include <sys/stat.h>
+#include "unit/dir.h"
 
 #define SEC  USEC_PER_SEC
 #define MAPS "/api/v1/namespaces/ns/configmaps"
@@ -22,8 +21,8 @@ struct result {
 struct rig {
         struct api api;
         struct result r[4];
-        char order[8];  /* of their ends, at first */
-        char path[128]; /* of a token file */
+        char order[8];               /* of their ends, at first */
+        char path[UNIT_DIR_LEN + 8]; /* of a token file */
 };
 
 static struct rig *current;
@@ -61,8 +60,6 @@ static int teardown(void **state)
                 buf_done(&rig->r[i].body);
                 buf_done(&rig->r[i].data);
         }
-        if (rig->path[0])
-                unlink(rig->path);
         free(rig);
         return 0;
 }
@@ -335,14 +332,13 @@ static void too_large_for_ever(void **state)
 
 static void write_token(struct rig *rig, const char *token)
 {
-        FILE *f;
+        char dir[UNIT_DIR_LEN];
 
-        snprintf(rig->path, sizeof(rig->path), "%s/kube-client-token-%d",
-                 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
-        f = fopen(rig->path, "w");
-        assert_non_null(f);
-        fputs(token, f);
-        fclose(f);
+        if (!rig->path[0]) {
+                unit_dir(dir);
+                snprintf(rig->path, sizeof(rig->path), "%s/token", dir);
+        }
+        assert_int_equal(file_replace(rig->path, str_of(token), 0600, NULL), 0);
 }
 
 static void refused_credentials_are_renewed_once(void **state)

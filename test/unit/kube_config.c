@@ -1,15 +1,11 @@
-#include "unit/unit.h"
-
-#include <ftw.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "unit/dir.h"
 
 #include "kube/config.h"
 
-/* ---- a folder of files, gone afterwards */
+/* ---- a folder of files */
 
 struct fixture {
-        char dir[64];
+        char dir[UNIT_DIR_LEN];
         struct arena arena;
         struct kube_config config;
         struct err err;
@@ -19,22 +15,15 @@ static int set_up(void **state)
 {
         struct fixture *f = xcalloc(1, sizeof(*f));
 
-        snprintf(f->dir, sizeof(f->dir), "/tmp/sonde-config-XXXXXX");
-        assert_non_null(mkdtemp(f->dir));
+        unit_dir(f->dir);
         *state = f;
         return 0;
-}
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-        return remove(path);
 }
 
 static int tear_down(void **state)
 {
         struct fixture *f = *state;
 
-        nftw(f->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
         kube_config_done(&f->config);
         arena_done(&f->arena);
         free(f);
