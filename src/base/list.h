@@ -50,8 +50,8 @@ static inline struct list *list_pop(struct list *head)
 
         if (node == head)
                 return NULL;
-        list_remove(
-                node); /* NOLINT(clang-analyzer-unix.Malloc): it does not see that HEAD changes with its neighbours */
+        /* The analyzer does not see that HEAD changes with its neighbours. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+        list_remove(node);
         return node;
 }
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { UNIT_DIR_LEN = 128 };
+enum { UNIT_DIR_LEN = 96 }; /* so that the name of a socket in it fits in its address */
 
 static char unit_root[UNIT_DIR_LEN - 8];
 static pid_t unit_root_owner; /* not a child that was forked */

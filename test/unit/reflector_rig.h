@@ -134,9 +134,9 @@ static inline const char *cached(struct rig *r)
         static char text[256];
         size_t n = 0;
 
-        for (char c = 'a'; c <= 'z'; c++)
-                if (cache_get(r->cache, "ns", (char[]){c, '\0'}))
-                        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%c", n ? "," : "", c);
+        for (const char *c = "abcdefghijklmnopqrstuvwxyz"; *c; c++)
+                if (cache_get(r->cache, "ns", (char[]){*c, '\0'}))
+                        n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%c", n ? "," : "", *c);
         text[n] = '\0';
         return text;
 }
