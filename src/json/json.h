@@ -3,6 +3,7 @@
  *
  *   doc.h     nodes: parse, read, change, build, compare, write
  *   path.h    JSON Pointer (RFC 6901) and dotted paths
+ *   pack.h    documents in few bytes, for those that are kept
  *   patch.h   merge patch (RFC 7386), JSON Patch (RFC 6902), diff
  *   split.h   a stream of bytes cut into the values it holds (watch lines, list items)
  *   schema.h  structural schemas as CRDs have them: validation, defaulting, pruning
@@ -16,6 +17,7 @@
 
 #include "base/base.h"
 #include "json/doc.h"
+#include "json/pack.h"
 #include "json/patch.h"
 #include "json/path.h"
 #include "json/schema.h"

@@ -10,8 +10,9 @@ struct link {
 
 struct entry {
         struct cache_entry pub; /* first: the public pointer is the private one */
-        uint64_t round;
-        uint32_t size; /* of the block */
+        uint32_t size;          /* of the block */
+        uint32_t packed_at;     /* from there to its end: the object, without what `pub` has */
+        uint32_t round;
         uint16_t key_len;
         struct link links[];
 };
@@ -22,8 +23,9 @@ struct cache {
         size_t n_links; /* owner, then the declared ones */
         void (*project)(struct json *object, struct arena *a);
         struct map by_key, by_uid, by_value[INDEXES_MAX];
-        struct buf text; /* scratch */
-        uint64_t round;
+        struct json_names *names;
+        struct buf packed; /* scratch */
+        uint32_t round;
         size_t bytes;
         struct metric *objects_metric, *bytes_metric;
         VEC(struct listener {
@@ -49,6 +51,11 @@ static struct str make_key(char out[KEY_MAX], const char *ns, const char *name)
 static struct str entry_key(const struct entry *e)
 {
         return str_n(e->pub.ns, e->key_len);
+}
+
+static struct str entry_packed(const struct entry *e)
+{
+        return str_n((const char *)e + e->packed_at, e->size - e->packed_at);
 }
 
 /* ---- indexes */
@@ -109,7 +116,7 @@ static const struct cache_entry *next_linked(const struct cache *c, size_t index
 
 /* ---- entries */
 
-static char *pack(char **at, const char *s, size_t n)
+static char *place(char **at, const char *s, size_t n)
 {
         char *p = *at;
 
@@ -122,6 +129,7 @@ static char *pack(char **at, const char *s, size_t n)
 struct fields {
         const char *ns, *name, *uid, *rv, *owner;
         const char *values[INDEXES_MAX]; /* [0] is the owner */
+        bool deleting;
 };
 
 static int read_fields(const struct cache *c, const struct json *object, struct fields *f, struct err *err)
@@ -131,6 +139,7 @@ static int read_fields(const struct cache *c, const struct json *object, struct 
         f->uid = meta_str(object, "uid");
         f->rv = meta_str(object, "resourceVersion");
         f->owner = meta_controller_uid(object);
+        f->deleting = meta_str(object, "deletionTimestamp") != NULL;
         f->ns = f->ns ? f->ns : "";
         f->owner = f->owner ? f->owner : "";
         if (!f->name || !f->uid || !f->rv)
@@ -149,11 +158,11 @@ static int read_fields(const struct cache *c, const struct json *object, struct 
         return 0;
 }
 
-static struct entry *entry_new(const struct cache *c, const struct fields *f, struct str text)
+static struct entry *entry_new(const struct cache *c, const struct fields *f, struct str packed)
 {
         size_t ns = strlen(f->ns), name = strlen(f->name), uid = strlen(f->uid), rv = strlen(f->rv);
         size_t head = sizeof(struct entry) + c->n_links * sizeof(struct link);
-        size_t size = head + ns + name + uid + rv + text.n + 5;
+        size_t size = head + ns + name + uid + rv + 4 + packed.n;
         struct entry *e;
         char *at;
 
@@ -164,14 +173,16 @@ static struct entry *entry_new(const struct cache *c, const struct fields *f, st
         at = (char *)e + head;
         e->size = (uint32_t)size;
         e->key_len = (uint16_t)(ns + 1 + name);
-        e->pub.ns = pack(&at, f->ns, ns);
-        e->pub.name = pack(&at, f->name, name);
-        e->pub.uid = pack(&at, f->uid, uid);
-        e->pub.rv = pack(&at, f->rv, rv);
+        e->pub.ns = place(&at, f->ns, ns);
+        e->pub.name = place(&at, f->name, name);
+        e->pub.uid = place(&at, f->uid, uid);
+        e->pub.rv = place(&at, f->rv, rv);
         for (size_t i = 0; i < c->n_links; i++)
-                e->links[i].value = pack(&at, f->values[i], strlen(f->values[i]));
+                e->links[i].value = place(&at, f->values[i], strlen(f->values[i]));
         e->pub.owner = e->links[0].value;
-        e->pub.text = str_n(pack(&at, text.p, text.n), text.n);
+        e->pub.deleting = f->deleting;
+        e->packed_at = (uint32_t)(at - (char *)e);
+        memcpy(at, packed.p, packed.n);
         return e;
 }
 
@@ -190,7 +201,7 @@ static void strip(struct json *object)
                 json_remove(notes, "kubectl.kubernetes.io/last-applied-configuration");
 }
 
-/* What the entry has anyway need not be in its text as well: a tenth of a small object. */
+/* What the entry has anyway need not be in the packed object as well: a tenth of a small one. */
 static void strip_identity(struct json *object)
 {
         struct json *meta = json_at(object, "metadata");
@@ -251,16 +262,16 @@ int cache_put(struct cache *c, struct json *object, struct arena *a, bool initia
         if (read_fields(c, object, &f, err) < 0)
                 return -1;
         strip_identity(object);
-        buf_clear(&c->text);
-        json_write(object, JSON_COMPACT, &c->text);
-        if (c->text.overflow)
+        buf_clear(&c->packed);
+        json_pack(c->names, object, &c->packed);
+        if (c->packed.overflow)
                 return err_set(err, E_TOO_LARGE, "%s %s/%s is too large", c->type->kind, f.ns, f.name);
-        e = entry_new(c, &f, buf_str(&c->text));
+        e = entry_new(c, &f, buf_str(&c->packed));
         e->round = c->round;
         before = map_get(&c->by_key, entry_key(e));
-        /* The text is compared too: after an etcd restore the same version may say something else. */
+        /* The content is compared too: after an etcd restore the same version may say something else. */
         if (before && streq(before->pub.uid, e->pub.uid) && streq(before->pub.rv, e->pub.rv) &&
-            str_eq(before->pub.text, e->pub.text)) {
+            str_eq(entry_packed(before), entry_packed(e))) {
                 before->round = c->round;
                 free(e);
                 return 0;
@@ -370,11 +381,8 @@ const struct kube_type *cache_type(const struct cache *c)
 
 struct json *cache_parse(const struct cache *c, const struct cache_entry *e, struct arena *a)
 {
-        static const struct json_limits limits = {.bytes = SIZE_MAX, .depth = 1000, .nodes = SIZE_MAX};
-        struct json *j = json_parse(a, e->text, &limits, NULL);
+        struct json *j = json_unpack(c->names, entry_packed(CONTAINER_OF(e, struct entry, pub)), a);
 
-        if (!j)
-                abort(); /* we wrote it */
         restore_identity(e, j, a);
         json_set(a, j, "apiVersion", json_string(a, kube_api_version(c->type, a)));
         json_set(a, j, "kind", json_string(a, c->type->kind));
@@ -397,7 +405,8 @@ struct cache *cache_new(const struct cache_config *config)
         c->indexes = config->indexes;
         c->n_links = 1 + MIN(config->n_indexes, (size_t)INDEXES_MAX - 1);
         c->project = config->project;
-        c->text = (struct buf)BUF_INIT(16 << 20);
+        c->packed = (struct buf)BUF_INIT(16 << 20);
+        c->names = json_names_new();
         if (config->metrics) {
                 const char *labels[] = {c->type->group, c->type->plural};
 
@@ -419,7 +428,8 @@ void cache_free(struct cache *c)
         map_done(&c->by_uid);
         for (size_t i = 0; i < INDEXES_MAX; i++)
                 map_done(&c->by_value[i]);
-        buf_done(&c->text);
+        buf_done(&c->packed);
+        json_names_free(c->names);
         vec_done(&c->listeners);
         free(c);
 }

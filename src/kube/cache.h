@@ -1,10 +1,10 @@
 /*
- * cache.h - objects as compact text with indexes.
+ * cache.h - packed objects with indexes.
  *
  * One cache holds the objects of one type (and one selector). An entry is one block of memory: its names, uid and
- * resource version, and the object as compact JSON without managedFields and the last-applied annotation (and whatever
- * else the cache's projection leaves out). Whoever wants to look inside parses it into an arena of his own. Entries are
- * found by namespace and name, by uid, by the uid of their controlling owner, and by further declared indexes.
+ * resource version, and the object, packed (json/pack.h), without managedFields and the last-applied annotation (and
+ * whatever else the cache's projection leaves out). Whoever wants to look inside unpacks it into an arena of his own.
+ * Entries are found by namespace and name, by uid, by the uid of their controlling owner, and by further declared indexes.
  *
  * A listener hears of every change after it was made; what was there before is still readable during the call.
  */
@@ -17,7 +17,7 @@ struct cache;
 struct cache_entry {
         const char *ns, *name, *uid, *rv; /* never NULL; ns is "" for cluster-scoped objects */
         const char *owner;                /* uid of the controlling owner, "" if none */
-        struct str text; /* compact JSON of the rest, also NUL-terminated; cache_parse() gives the whole */
+        bool deleting;                    /* has a deletionTimestamp */
 };
 
 struct cache_index {
@@ -57,7 +57,7 @@ const struct cache_entry *cache_next_indexed(const struct cache *c, size_t index
 /* All entries; *I starts at 0. Nothing may change meanwhile. */
 const struct cache_entry *cache_next(const struct cache *c, size_t *i);
 
-/* The object, parsed, with apiVersion and kind; never fails, because the text was written by us. */
+/* The object, with apiVersion and kind. Its member names are the cache's, which must live as long as it does. */
 struct json *cache_parse(const struct cache *c, const struct cache_entry *e, struct arena *a);
 
 /* ---- the reflector's side */

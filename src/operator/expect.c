@@ -34,7 +34,7 @@ static bool met(const struct expectation *e)
         if (e->gone) {
                 const struct cache_entry *entry = cache_get_uid(e->source->cache, e->text);
 
-                return !entry || memmem(entry->text.p, entry->text.n, "\"deletionTimestamp\":", 20);
+                return !entry || entry->deleting;
         }
         return rv_cmp(str_of(reflector_version(e->source->reflector)), str_of(e->text)) >= 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Any bytes as JSON: what we accept is written and read again unchanged, copies and diffs agree, and jansson thinks the
- * same of it. Where the two may differ:
+ * Any bytes as JSON: what we accept is written and read again unchanged, packed too, copies and diffs agree, and jansson
+ * thinks the same of it. Where the two may differ:
  *   - jansson refuses integers beyond 64 bits, reals beyond a double, and NULs in names;
  *   - jansson takes a NUL byte for the end of the text; we refuse it;
  *   - we refuse what is nested more than 128 deep or has over a million values;
@@ -9,6 +9,7 @@
 #include "fuzz/fuzz.h"
 #include "tools/jansson_peer.h"
 #include "json/doc.h"
+#include "json/pack.h"
 #include "json/patch.h"
 
 static bool is_real(const struct json *number)
@@ -94,6 +95,19 @@ static void check_style(struct arena *a, const struct json *j, enum json_style s
         REQUIRE(str_eq(buf_str(&once), buf_str(&twice)));
 }
 
+static void check_pack(struct arena *a, const struct json *j)
+{
+        _cleanup_(json_names_free) struct json_names *names = json_names_new();
+        _cleanup_(buf_done) struct buf once = BUF_INIT(SIZE_MAX), twice = BUF_INIT(SIZE_MAX);
+        _cleanup_(free_ptr) char *exact = NULL;
+
+        json_pack(names, j, &once);
+        json_pack(names, j, &twice);
+        REQUIRE(str_eq(buf_str(&once), buf_str(&twice)));
+        exact = xmemdup(once.p, once.n); /* so that looking beyond the end is seen */
+        REQUIRE(streq(json_print(a, j), json_print(a, json_unpack(names, str_n(exact, once.n), a))));
+}
+
 static void check_changes(struct arena *a, struct json *j)
 {
         struct json *copy = json_copy(a, j), *empty = json_object(a);
@@ -123,6 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 return 0;
         check_style(&a, j, JSON_COMPACT);
         check_style(&a, j, JSON_PRETTY);
+        check_pack(&a, j);
         check_changes(&a, j);
         return 0;
 }
