@@ -135,11 +135,6 @@ void metric_observe(struct metric *m, double value)
         m->value += value;
 }
 
-double metric_value(const struct metric *m)
-{
-        return m->family->type == METRIC_HISTOGRAM ? (double)m->count : m->value;
-}
-
 void metrics_on_collect(struct metrics *m, void (*fn)(void *arg), void *arg)
 {
         *vec_push(&m->collectors) = (struct collector){fn, arg};

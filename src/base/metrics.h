@@ -31,7 +31,6 @@ struct metric *metrics_get(struct metrics *m, const struct metric_family *family
 void metric_add(struct metric *m, double by);
 void metric_set(struct metric *m, double to);
 void metric_observe(struct metric *m, double value);
-double metric_value(const struct metric *m); /* histograms: the count */
 
 /* Calls FN(ARG) before every exposition, to fill gauges that are derived. */
 void metrics_on_collect(struct metrics *m, void (*fn)(void *arg), void *arg);
