@@ -345,6 +345,15 @@ static void call_end(void *arg, const struct http_answer *a, const struct err *e
 
 static const struct http_handlers call_handlers = {.on_data = call_data, .on_end = call_end};
 
+static struct tls *server_tls(const struct cert *c)
+{
+        struct tls *tls = tls_new(
+                &(struct tls_config){.server = true, .cert = str_of(c->cert), .key = str_of(c->key)}, NULL);
+
+        assert_non_null(tls);
+        return tls;
+}
+
 static struct http_client *tls_client(struct rig *r, struct tls_config config)
 {
         struct err err = ERR_INIT;
@@ -406,8 +415,7 @@ static void test_a_large_answer_and_a_large_request_through_tls(void **state)
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make(
                 (struct cert_request){.cn = "self", .san = "IP:127.0.0.1"});
-        _cleanup_(tls_unref) struct tls *tls = tls_new(
-                &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)}, NULL);
+        _cleanup_(tls_unref) struct tls *tls = server_tls(&c);
         struct http_client *client;
         struct caller call = {.body = BUF_INIT(SIZE_MAX)};
         char *big = xcalloc(1, BIG);
@@ -431,12 +439,40 @@ static void test_a_large_answer_and_a_large_request_through_tls(void **state)
         buf_done(&call.body);
 }
 
+static void test_a_rotated_certificate_is_used_for_new_connections(void **state)
+{
+        static const struct http_request get = {.method = "GET", .target = "/r"};
+        struct rig *r = *state;
+        _cleanup_(cert_done) struct cert old = cert_make((struct cert_request){.san = "IP:127.0.0.1"}),
+                                         new = cert_make((struct cert_request){.san = "IP:127.0.0.1"});
+        _cleanup_(tls_unref) struct tls *first = server_tls(&old), *second = server_tls(&new);
+        struct caller call = {.body = BUF_INIT(SIZE_MAX)};
+        struct http_client *before, *after;
+
+        new_server(r, (struct http_server_config){.tls = first});
+        before = tls_client(r, (struct tls_config){.ca = str_of(old.cert)});
+        after = tls_client(r, (struct tls_config){.ca = str_of(new.cert)});
+        http_start(before, &get, &call_handlers, &call);
+        net_until(&r->net, call.ends == 1);
+        assert_string_equal(call.err.text, "");
+        http_server_set_tls(r->server, second);
+        http_start(after, &get, &call_handlers, &call);
+        net_until(&r->net, call.ends == 2);
+        assert_string_equal(call.err.text, "");
+        http_start(before, &get, &call_handlers, &call); /* on the connection that it has */
+        net_until(&r->net, call.ends == 3);
+        assert_string_equal(call.err.text, "");
+        assert_str(buf_str(&call.body), "/r/r/r");
+        http_client_free(before);
+        http_client_free(after);
+        buf_done(&call.body);
+}
+
 static void test_plain_http_on_a_tls_port(void **state)
 {
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make((struct cert_request){.cn = "self"});
-        _cleanup_(tls_unref) struct tls *tls = tls_new(
-                &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)}, NULL);
+        _cleanup_(tls_unref) struct tls *tls = server_tls(&c);
 
         new_server(r, (struct http_server_config){.tls = tls});
         say(r, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -455,8 +491,7 @@ static void test_a_stream_to_our_own_client(void **state)
         struct rig *r = *state;
         _cleanup_(cert_done) struct cert c = cert_make(
                 (struct cert_request){.cn = "self", .san = "IP:127.0.0.1"});
-        _cleanup_(tls_unref) struct tls *tls = tls_new(
-                &(struct tls_config){.server = true, .cert = str_of(c.cert), .key = str_of(c.key)}, NULL);
+        _cleanup_(tls_unref) struct tls *tls = server_tls(&c);
         struct http_client *client;
         struct caller call = {.body = BUF_INIT(SIZE_MAX)};
         char line[128];
@@ -511,6 +546,7 @@ static const struct CMUnitTest tests[] = {
         T(test_targets_and_parameters),
         T(test_tls_with_and_without_client_certificate),
         T(test_a_large_answer_and_a_large_request_through_tls),
+        T(test_a_rotated_certificate_is_used_for_new_connections),
         T(test_plain_http_on_a_tls_port),
         T(test_a_stream_to_our_own_client),
 };
