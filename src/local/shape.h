@@ -41,14 +41,19 @@ struct shape {
         const char *name;                 /* definition: "io.k8s.api.core.v1.PodSpec"; NULL: inline */
         const char *format;               /* "int32", "date-time", "byte"; may be NULL */
         const char *description;          /* may be NULL */
+        const char *gvk;                  /* definition of a kind: "batch/v1/Job", "/v1/Pod"; may be NULL */
         const struct shape_field *fields; /* SHAPE_OBJECT, sorted by name */
         size_t n_fields;
         const struct shape *elem; /* SHAPE_MAP, SHAPE_LIST; never NULL there */
         enum shape_list list;     /* SHAPE_LIST, for server-side apply */
         const char *const *keys;  /* LIST_MAP; NULL-terminated */
-        bool atomic;              /* object or map that is owned as a whole */
-        bool preserve;            /* SHAPE_OBJECT: unknown fields are kept, of any shape */
-        bool embedded;            /* has apiVersion, kind and metadata of its own */
+        bool list_told; /* the kind of list is told by the type, not concluded from the patch strategy */
+        bool atomic;    /* object or map that is owned as a whole */
+        bool preserve;  /* SHAPE_OBJECT: unknown fields are kept, of any shape */
+        bool embedded;  /* has apiVersion, kind and metadata of its own */
+        bool nullable;  /* custom resources */
+        const struct json
+                *schema; /* custom resources: what it was made from, for what OpenAPI tells besides */
 };
 
 /* The field, NULL when there is none. */
@@ -61,10 +66,14 @@ extern const struct shape SHAPE_ANYTHING;
 struct shapes; /* owns shapes */
 /* All built-in definitions. */
 struct shapes *shapes_builtin(void);
-/* The shape of a custom resource: SPEC is openAPIV3Schema (NULL: anything), with metadata as all objects have it. */
+/* The shape of a custom resource: SPEC is openAPIV3Schema (NULL: anything), with metadata as all objects have it. SPEC
+ * is copied; BUILTIN must outlive it. */
 struct shapes *shapes_of_crd(const struct shapes *builtin, const struct json *spec);
 const struct shape *shapes_root(const struct shapes *s); /* of shapes_of_crd() */
 const struct shape *shapes_find(const struct shapes *s, const char *name);
+/* All definitions, in the order of their names. */
+size_t shapes_count(const struct shapes *s);
+const struct shape *shapes_get(const struct shapes *s, size_t i);
 void shapes_free(struct shapes *s);
 
 DEFINE_CLEANUP_PTR(struct shapes *, shapes_free)
