@@ -7,6 +7,7 @@
  *   list.h     intrusive doubly linked lists
  *   map.h      hash table from strings to pointers
  *   heap.h     intrusive binary heap (timers, delayed keys)
+ *   tree.h     ordered map with strings as keys
  *   vec.h      growing arrays
  *   clock.h    clocks that a test can replace, RFC 3339 times, jitter
  *   log.h      structured log lines without secrets
@@ -33,4 +34,5 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "base/vec.h"

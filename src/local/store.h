@@ -5,7 +5,7 @@
  * The file is a log: one row a write (revision, type, namespace, name, text; a deletion is a row too). Memory holds
  * the newest version of every object in key order, and the last writes (the history) for watches, for lists that go
  * on at an older revision, and for nothing else. Rows that were superseded and have left the history are deleted now
- * and then, in a commit of their own.
+ * and then, in a commit of their own. What is in the history is in the file too, so a watch may resume after a restart.
  *
  * A write is staged at once and durable later: what is staged during a turn of the loop, and while the commit before
  * it is under way, is committed together on the worker thread (WAL, synchronous=FULL). Until then only writers see it
@@ -46,12 +46,15 @@ struct store_config {
 
 /* E_CONFIG: another engine has the directory (its pid is named), or the file is of a newer version. */
 struct store *store_open(struct loop *loop, const struct store_config *config, struct err *err) _must_check_;
-void store_close(struct store *s); /* commits what is staged first */
+/* Commits what is staged first, in the calling thread if need be. Calls no `done` and no listener any more (a writer that
+ * wants to hear waits with store_after() before); on_failure if that commit fails. Not from inside a callback. */
+void store_close(struct store *s);
 
 /* The interned name of a type. */
 const char *store_type(struct store *s, const char *type);
 
-uint64_t store_rev(const struct store *s);      /* the newest durable revision: resourceVersion of lists */
+/* The newest durable revision: resourceVersion of lists. 1 of an empty store, as etcd has it. */
+uint64_t store_rev(const struct store *s);
 uint64_t store_oldest(const struct store *s);   /* the oldest revision that a watch may resume after */
 uint64_t store_next_rev(const struct store *s); /* that the next staged write will get */
 
@@ -61,18 +64,20 @@ struct object *store_newest(const struct store *s, const char *type, const char 
 
 /*
  * Objects of TYPE in the order of "namespace/name", from the first key after START (NULL: from the beginning), in
- * namespace NS (NULL: all), as they were at revision REV (0: now). FN returns false to stop. E_EXPIRED: REV has left
- * the history. Staging inside FN is allowed and not seen by the iteration.
+ * namespace NS (NULL, "": all), as they were at revision REV (0: now). FN returns false to stop. E_EXPIRED: REV has left
+ * the history; E_INVALID: it is in the future. Staging inside FN is allowed and not seen by the iteration. What FN gets
+ * is borrowed as from store_get().
  */
 struct store_range {
         const char *type;
         const char *ns;
         const char *start; /* "ns/name", or "name" for cluster-scoped types */
         uint64_t rev;
+        bool newest; /* instead: what writers see, staged writes included; REV is 0 */
 };
 int store_list(struct store *s, const struct store_range *range, bool (*fn)(void *arg, struct object *o),
                void *arg, struct err *err) _must_check_;
-size_t store_count(const struct store *s, const char *type, const char *ns); /* NS NULL: all */
+size_t store_count(const struct store *s, const char *type, const char *ns); /* durable; NS as above */
 
 /* ---- writes */
 
@@ -83,12 +88,16 @@ struct store_write {
                 text; /* of the new version; of a deleted object: its last state with the deletion's revision */
         bool is_delete;
 };
-/* Stages the write; returns its revision. DONE may be NULL. */
+/* Stages the write; returns its revision. DONE may be NULL. After a failure it does nothing. */
 uint64_t store_stage(struct store *s, const struct store_write *w, void (*done)(void *arg), void *arg);
 /* DONE as soon as everything staged so far is durable (at once if it is). For answers to writes that changed nothing. */
 void store_after(struct store *s, void (*done)(void *arg), void *arg);
 
-/* ---- changes, in the order of revisions, after they are durable */
+/*
+ * ---- changes, in the order of revisions, after they are durable. While a listener or a `done` hears of revision R,
+ * store_rev() is R and readers see exactly that state: who replays up to store_rev() and begins to listen, there or
+ * anywhere else, misses nothing and hears nothing twice.
+ */
 
 struct change {
         uint64_t rev;
