@@ -4,11 +4,8 @@
  */
 #pragma once
 
+#include "unit/certs.h"
 #include "unit/dir.h"
-
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 
 #include "kube/auth.h"
 
@@ -119,36 +116,12 @@ struct identity {
         char *cert, *key;
 };
 
-static inline char *bio_text(struct fixture *f, BIO *bio)
-{
-        char *p, *text;
-        long n = BIO_get_mem_data(bio, &p);
-
-        text = arena_strndup(&f->arena, p, (size_t)n);
-        BIO_free(bio);
-        return text;
-}
-
 /* A self-signed certificate and its key. */
 static inline struct identity make_identity(struct fixture *f, const char *name)
 {
-        EVP_PKEY *key = EVP_EC_gen("P-256");
-        X509 *cert = X509_new();
-        X509_NAME *subject = X509_get_subject_name(cert);
-        BIO *cert_bio = BIO_new(BIO_s_mem()), *key_bio = BIO_new(BIO_s_mem());
+        _cleanup_(cert_done) struct cert c = cert_make((struct cert_request){.cn = name});
 
-        ASN1_INTEGER_set(X509_get_serialNumber(cert), 1);
-        X509_gmtime_adj(X509_getm_notBefore(cert), 0);
-        X509_gmtime_adj(X509_getm_notAfter(cert), 86400);
-        X509_set_pubkey(cert, key);
-        X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
-        X509_set_issuer_name(cert, subject);
-        assert_true(X509_sign(cert, key, EVP_sha256()) > 0);
-        PEM_write_bio_X509(cert_bio, cert);
-        PEM_write_bio_PrivateKey(key_bio, key, NULL, NULL, 0, NULL, NULL);
-        X509_free(cert);
-        EVP_PKEY_free(key);
-        return (struct identity){bio_text(f, cert_bio), bio_text(f, key_bio)};
+        return (struct identity){arena_strdup(&f->arena, c.cert), arena_strdup(&f->arena, c.key)};
 }
 
 #define AUTH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

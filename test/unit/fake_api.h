@@ -24,6 +24,18 @@ struct step {
         usec_t there, back; /* how long request and answer travel; 0: 1 ms */
 };
 
+/* A loop on CLOCK, which stands still at an afternoon in 2026; the same random numbers every time. */
+static inline struct loop *fake_loop(struct clock *clock)
+{
+        struct loop *loop;
+
+        *clock = (struct clock){.manual = true, .boot = 1000 * USEC_PER_SEC, .wall = 1794779028123456};
+        loop = loop_new(clock, NULL, NULL);
+        assert_non_null(loop);
+        rng_seed(loop_rng(loop), 7);
+        return loop;
+}
+
 struct object {
         char *path, *body;
         uint64_t version;

@@ -48,11 +48,8 @@ static void test_connections_are_kept_and_used_again(void **state)
         answer_with(r, (struct http_request){0}, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", false);
         assert_ok(r, 200, "a");
         for (int i = 0; i < 3; i++) {
-                forget_result(r);
-                start(r, (struct http_request){0});
-                hear_another(r);
-                net_say(r->fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nb\r\n0\r\n\r\n");
-                until_end(r);
+                answer_again(r, (struct http_request){0},
+                             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nb\r\n0\r\n\r\n");
                 assert_ok(r, 200, "b");
                 assert_true(r->reused);
         }
@@ -125,24 +122,13 @@ static void test_answers_without_a_body(void **state)
         answer_with(r, (struct http_request){.method = "HEAD"},
                     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", false);
         assert_ok(r, 200, "");
-        forget_result(r);
-        start(r, (struct http_request){0});
-        hear_another(r);
-        net_say(r->fd, "HTTP/1.1 204 No Content\r\n\r\n");
-        until_end(r);
+        answer_again(r, (struct http_request){0}, "HTTP/1.1 204 No Content\r\n\r\n");
         assert_ok(r, 204, "");
-        forget_result(r);
-        start(r, (struct http_request){0});
-        hear_another(r);
-        net_say(r->fd, "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n");
-        until_end(r);
+        answer_again(r, (struct http_request){0}, "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n");
         assert_ok(r, 304, "");
         assert_true(r->reused);
-        forget_result(r);
-        start(r, (struct http_request){.method = "HEAD"});
-        hear_another(r);
-        net_say(r->fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-        until_end(r);
+        answer_again(r, (struct http_request){.method = "HEAD"},
+                     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
         assert_ok(r, 200, "");
         assert_true(net_no_connection(&r->net));
 }

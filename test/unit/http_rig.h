@@ -176,6 +176,16 @@ static inline void answer_with(struct rig *r, struct http_request req, const cha
         until_end(r);
 }
 
+/* One more call, answered by TEXT on the connection that is there. */
+static inline void answer_again(struct rig *r, struct http_request req, const char *text)
+{
+        forget_result(r);
+        start(r, req);
+        hear_another(r);
+        net_say(r->fd, text);
+        until_end(r);
+}
+
 static inline void assert_ok(struct rig *r, int status, const char *body)
 {
         assert_string_equal(r->err.text, "");

@@ -1,18 +1,6 @@
-#include "unit/unit.h"
+#include "unit/parse.h"
 
 #include <math.h>
-
-#include "json/doc.h"
-
-static struct json *parse(struct arena *a, const char *text)
-{
-        struct err err = ERR_INIT;
-        struct json *j = json_parse(a, str_of(text), NULL, &err);
-
-        if (!j)
-                fail_msg("%s: %s", text, err.text);
-        return j;
-}
 
 static void assert_print(struct arena *a, const struct json *j, const char *text)
 {

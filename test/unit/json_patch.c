@@ -1,16 +1,6 @@
-#include "unit/unit.h"
+#include "unit/parse.h"
 
 #include "json/patch.h"
-
-static struct json *parse(struct arena *a, const char *text)
-{
-        struct err err = ERR_INIT;
-        struct json *j = json_parse(a, str_of(text), NULL, &err);
-
-        if (!j)
-                fail_msg("%s: %s", text, err.text);
-        return j;
-}
 
 /* RFC 7386, appendix A, and the example of its section 3. */
 static void test_merge_patches_of_the_rfc(void **state)

@@ -1,14 +1,6 @@
-#include "unit/unit.h"
+#include "unit/parse.h"
 
 #include "json/path.h"
-
-static struct json *parse(struct arena *a, const char *text)
-{
-        struct json *j = json_parse(a, str_of(text), NULL, NULL);
-
-        assert_non_null(j);
-        return j;
-}
 
 /* RFC 6901, section 5. */
 static void test_pointers_of_the_rfc(void **state)

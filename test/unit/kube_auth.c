@@ -116,6 +116,12 @@ static void test_a_token_file_that_was_never_good(void **state)
 
 /* ---- certificates */
 
+static void write_identity(struct fixture *f, struct identity id)
+{
+        f->config.cert_file = write_file(f, "cert", id.cert);
+        f->config.key_file = write_file(f, "key", id.key);
+}
+
 static void test_certificate_files_are_looked_at_every_60_s(void **state)
 {
         struct fixture *f = *state;
@@ -124,8 +130,7 @@ static void test_certificate_files_are_looked_at_every_60_s(void **state)
 
         f->config.server = (char *)"https://127.0.0.1:1";
         f->config.ca_file = write_file(f, "ca", one.cert);
-        f->config.cert_file = write_file(f, "cert", one.cert);
-        f->config.key_file = write_file(f, "key", one.key);
+        write_identity(f, one);
         assert_int_equal(get(f), 1);
         before = f->got.tls;
         assert_non_null(before);
@@ -135,8 +140,7 @@ static void test_certificate_files_are_looked_at_every_60_s(void **state)
         assert_int_equal(get(f), 1);
         assert_int_equal(f->got.tls_generation, 1); /* unchanged files */
 
-        write_file(f, "cert", two.cert);
-        write_file(f, "key", two.key);
+        write_identity(f, two);
         advance(f, 59 * USEC_PER_SEC);
         assert_int_equal(get(f), 1);
         assert_int_equal(f->got.tls_generation, 1);
@@ -151,8 +155,7 @@ static void test_certificates_in_mid_rotation_keep_the_old_ones(void **state)
         struct identity one = make_identity(f, "one"), two = make_identity(f, "two");
 
         f->config.server = (char *)"https://127.0.0.1:1";
-        f->config.cert_file = write_file(f, "cert", one.cert);
-        f->config.key_file = write_file(f, "key", one.key);
+        write_identity(f, one);
         assert_int_equal(get(f), 1);
         write_file(f, "cert", two.cert); /* its key is not there yet */
         advance(f, 60 * USEC_PER_SEC);
@@ -171,12 +174,10 @@ static void test_refused_certificates_are_looked_at_now(void **state)
         struct identity one = make_identity(f, "one"), two = make_identity(f, "two");
 
         f->config.server = (char *)"https://127.0.0.1:1";
-        f->config.cert_file = write_file(f, "cert", one.cert);
-        f->config.key_file = write_file(f, "key", one.key);
+        write_identity(f, one);
         assert_int_equal(get(f), 1);
         assert_false(kube_auth_refused(f->auth));
-        write_file(f, "cert", two.cert);
-        write_file(f, "key", two.key);
+        write_identity(f, two);
         assert_true(kube_auth_refused(f->auth));
         assert_int_equal(get(f), 1);
         assert_int_equal(f->got.tls_generation, 2);

@@ -37,10 +37,7 @@ static int setup(void **state)
 {
         struct rig *r = xcalloc(1, sizeof(*r));
 
-        r->clock = (struct clock){.manual = true, .boot = 1000 * SEC, .wall = 1794779028123456};
-        r->loop = loop_new(&r->clock, NULL, NULL);
-        assert_non_null(r->loop);
-        rng_seed(loop_rng(r->loop), 7);
+        r->loop = fake_loop(&r->clock);
         r->api = fake_new(r->loop);
         r->metrics = metrics_new();
         r->log = (struct buf)BUF_INIT(4 << 20);

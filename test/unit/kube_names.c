@@ -1,4 +1,4 @@
-#include "unit/unit.h"
+#include "unit/parse.h"
 
 #include "kube/names.h"
 
@@ -89,14 +89,6 @@ static void test_a_long_path_is_whole(void **state)
 }
 
 /* ---- metadata */
-
-static struct json *parse(struct arena *a, const char *text)
-{
-        struct json *j = json_parse(a, str_of(text), NULL, NULL);
-
-        assert_non_null(j);
-        return j;
-}
 
 static void test_metadata(void **state)
 {
