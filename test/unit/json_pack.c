@@ -60,21 +60,17 @@ static void test_a_nul_in_a_string_is_still_known(void **state)
 /* At each side of where the length takes more bytes. */
 static void test_all_lengths(void **state)
 {
-        static const size_t lengths[] = {28, 29, 30, 31, 32, 255, 256, 65535, 65536, 100000};
+        static const int lengths[] = {28, 29, 30, 31, 32, 255, 256, 65535, 65536, 100000};
         _cleanup_(json_names_free) struct json_names *names = json_names_new();
 
         for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
                 _cleanup_(arena_done) struct arena a = ARENA_INIT;
-                char *text = arena_alloc(&a, lengths[i] + 3);
+                const char *string = arena_printf(&a, "\"%0*d\"", lengths[i], 0);
+                const char *number = arena_printf(&a, "1%0*d", lengths[i] - 1, 0);
                 size_t n;
 
-                memset(text, 'x', lengths[i] + 2);
-                text[0] = text[lengths[i] + 1] = '"';
-                text[lengths[i] + 2] = '\0';
-                assert_string_equal(through(names, text, &a, &n), text);
-                memset(text, '1', lengths[i]);
-                text[lengths[i]] = '\0';
-                assert_string_equal(through(names, text, &a, &n), text);
+                assert_string_equal(through(names, string, &a, &n), string);
+                assert_string_equal(through(names, number, &a, &n), number);
         }
 }
 
