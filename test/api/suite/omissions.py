@@ -1,0 +1,113 @@
+"""omissions - what the embedded engine leaves out on purpose. Nothing else is taken out of a comparison.
+
+Each entry says what is left out and why, and how it is taken out of both sides' answers. ARCHITECTURE.md shows the same
+list ("What the embedded engine leaves out"); `conformance.py --omissions` prints it as that table.
+"""
+
+import re
+
+TOKEN = re.compile(r"^[a-z0-9-]+-token-[a-z0-9]{5}$")
+
+GO_WORDS = [
+    re.compile(r"((?:pod updates may not change fields other than|field is immutable)[^\n]*)\n.*", re.S),
+    re.compile(r"(patch: Invalid value:) .*", re.S),
+    re.compile(r"^(Invalid value:) \"\{\\\"apiVersion.*", re.S),
+]
+
+# The resources that the engine serves; discovery and kubectl api-resources show no others.
+SERVED = {
+    "v1": "configmaps events namespaces nodes pods resourcequotas secrets serviceaccounts services".split(),
+    "batch/v1": ["jobs"],
+    "coordination.k8s.io/v1": ["leases"],
+    "rbac.authorization.k8s.io/v1": "clusterrolebindings clusterroles rolebindings roles".split(),
+    "authorization.k8s.io/v1": ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews",
+                                "localsubjectaccessreviews"],
+    "apiextensions.k8s.io/v1": ["customresourcedefinitions"],
+}
+SUBRESOURCES = {"", "status", "log", "finalize"}
+
+TABLE = [
+    ("token Secrets of service accounts, and their volumes in pods",
+     "1.20 makes a Secret for every ServiceAccount and mounts it; tokens that never expire are gone from Kubernetes since"
+     " 1.24, and the engine has one user with one token"),
+    ("the ConfigMap kube-root-ca.crt in every namespace", "nothing on one machine needs it: pods get a kubeconfig's CA by file"),
+    ("resources beyond those that `sonde` uses (Deployments, volumes, webhooks, ...)",
+     "404 as for any resource that does not exist"),
+    ("old versions of served resources (`v1beta1`), preferred versions of groups that have several", "the stable one is served"),
+    ("subresources `exec`, `attach`, `portforward`, `proxy`, `eviction`, `binding`, `scale`, `approval`", "404"),
+    ("Go's own words inside messages: the dump of a pod's spec after \"pod updates may not change fields\", the whole object"
+     " and the decoder's complaint after \"patch: Invalid value\"",
+     "they are not stable from one answer of the real server to the next; reason, field and the sentence before them are equal"),
+    ("protobuf bodies", "406 or 415; kubectl and all clients fall back to JSON"),
+]
+
+
+def _is_machinery(item):
+    """An object that only the control plane's own machinery makes."""
+    if not isinstance(item, dict):
+        return False
+    item = item.get("object", item) if "cells" in item or "type" in item else item
+    name = (item.get("metadata") or {}).get("name", "") if isinstance(item, dict) else ""
+    return name == "kube-root-ca.crt" or bool(TOKEN.match(name))
+
+
+def is_machinery_event(event):
+    """A watch event about such an object."""
+    return _is_machinery(event)
+
+
+def _without_token_volumes(spec):
+    for key in ("volumes",):
+        if isinstance(spec.get(key), list):
+            spec[key] = [v for v in spec[key] if not TOKEN.match(v.get("name", ""))]
+            if not spec[key]:
+                del spec[key]
+    for key in ("containers", "initContainers"):
+        for container in spec.get(key) or []:
+            mounts = container.get("volumeMounts") if isinstance(container, dict) else None
+            if isinstance(mounts, list):
+                container["volumeMounts"] = [m for m in mounts if not TOKEN.match(m.get("name", ""))]
+                if not container["volumeMounts"]:
+                    del container["volumeMounts"]
+
+
+def take_out(value):
+    """VALUE, a decoded answer, without what the engine leaves out."""
+    if isinstance(value, list):
+        return [take_out(item) for item in value if not _is_machinery(item)]
+    if isinstance(value, str):
+        for pattern in GO_WORDS:
+            value = pattern.sub(r"\1 (...)", value)
+        return value
+    if not isinstance(value, dict):
+        return value
+    if "containers" in value:
+        _without_token_volumes(value)
+    if value.get("kind") == "ServiceAccount" or ("secrets" in value and "metadata" in value):
+        value.pop("secrets", None)
+    return {key: take_out(child) for key, child in value.items()}
+
+
+def served_groups(answer):
+    """/apis with the groups of both sides only; a group's versions are those served."""
+    groups = []
+    for group in answer.get("groups", []):
+        versions = [v for v in group["versions"] if v["groupVersion"] in SERVED]
+        if versions:
+            groups.append({**group, "versions": versions, "preferredVersion": versions[0]})
+    return {**answer, "groups": sorted(groups, key=lambda g: g["name"])}
+
+
+def served_resources(answer):
+    """/apis/GROUP/VERSION with the resources and subresources of both sides only."""
+    names = SERVED.get(answer.get("groupVersion"))
+    if names is None:
+        return answer
+    kept = [r for r in answer.get("resources", [])
+            if r["name"].split("/")[0] in names and r["name"].partition("/")[2] in SUBRESOURCES]
+    return {**answer, "resources": sorted(kept, key=lambda r: r["name"])}
+
+
+def table():
+    rows = ["| left out | why, and what the answer is |", "|---|---|"]
+    return "\n".join(rows + [f"| {what} | {why} |" for what, why in TABLE])
