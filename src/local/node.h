@@ -12,7 +12,8 @@
  *
  *   DIR/pods/UID/state.json          what the supervisor is doing; written atomically
  *   DIR/pods/UID/volumes/NAME/       emptyDirs, configMaps, projected volumes
- *   DIR/pods/UID/log/CONTAINER/N.log output, one file a restart, in the CRI's format; rotated at 10 MiB
+ *   DIR/pods/UID/log/CONTAINER/N.log output, one file a restart, in the CRI's format (time, stream, tag, text); at
+ *                                    10 MiB it becomes N.log.1, that N.log.2, and so on up to 4
  *
  * The node knows one image, pod_image: its /sonde-pod is pod_program. Any other container runs its command from this
  * machine's files; one without a command fails with CreateContainerError and says why. Limits become cgroup limits
@@ -29,11 +30,13 @@ struct node_config {
         const char *name; /* of the Node */
         const char *dir;
         const char *pod_image, *pod_program;
-        struct kube_client *client; /* borrowed */
+        struct kube *client; /* borrowed */
         const struct log *log;
         struct metrics *metrics; /* may be NULL */
         int64_t gpus;            /* nvidia.com/gpu it says it has */
         usec_t status_every;     /* heartbeat of the Node's lease and status; 0: 10 s, 5 min */
+        const char *server;      /* URL of the API server as pods are told it; NULL: they are not */
+        bool no_scheduler;       /* somebody else binds pods: on a cluster that has a scheduler */
 };
 
 struct node *node_new(struct loop *loop, const struct node_config *config, struct err *err) _must_check_;
@@ -47,5 +50,4 @@ void node_doctor(struct buf *out);
 /* The supervisor: what `sonde node-pod DIR` runs. Returns the exit status. */
 int node_pod_main(const char *pod_dir);
 
-/* For GET pods/log: opens the log of a container for reading. Lines are CRI's: time, stream, tag, text. */
 DEFINE_CLEANUP_PTR(struct node *, node_free)

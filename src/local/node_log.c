@@ -1,0 +1,79 @@
+/*
+ * Output of a container to a file, in the CRI's format: "2026-11-15T21:43:48.123456000Z stdout F text".
+ */
+#include "local/node_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_LIMIT ((uint64_t)10 << 20)
+
+static int open_file(struct node_log *l, struct err *err)
+{
+        struct stat st;
+
+        l->fd = open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
+        if (l->fd < 0 || fstat(l->fd, &st) < 0)
+                return err_errno(err, E_IO, errno, "cannot open log %s", l->path);
+        l->size = (uint64_t)st.st_size;
+        return 0;
+}
+
+int node_log_open(struct node_log *l, const char *path, uint64_t limit, struct err *err)
+{
+        *l = (struct node_log){.path = xstrdup(path),
+                               .fd = -1,
+                               .limit = limit ? limit : DEFAULT_LIMIT,
+                               .tail = BUF_INIT(2 * NODE_LOG_TAIL + NODE_LOG_LINE)};
+        return open_file(l, err);
+}
+
+void node_log_done(struct node_log *l)
+{
+        fd_close(l->fd);
+        free(l->path);
+        buf_done(&l->tail);
+        *l = (struct node_log){.fd = -1};
+}
+
+/* N.log becomes N.log.1, that .2, and so on; the oldest goes. */
+static void rotate(struct node_log *l)
+{
+        for (int i = NODE_LOG_KEEP; i > 0; i--) {
+                _cleanup_(free_ptr) char *from = i > 1 ? xasprintf("%s.%d", l->path, i - 1)
+                                                       : xstrdup(l->path);
+                _cleanup_(free_ptr) char *to = xasprintf("%s.%d", l->path, i);
+
+                (void)!rename(from, to);
+        }
+        fd_close(TAKE_FD(l->fd));
+        (void)!open_file(l, NULL);
+}
+
+static void keep_tail(struct node_log *l, struct str line, bool partial)
+{
+        buf_addstr(&l->tail, line);
+        if (!partial)
+                buf_addc(&l->tail, '\n');
+        if (l->tail.n > NODE_LOG_TAIL)
+                buf_consume(&l->tail, l->tail.n - NODE_LOG_TAIL);
+}
+
+void node_log_line(struct node_log *l, usec_t wall, const char *stream, struct str line, bool partial)
+{
+        _cleanup_(buf_done) struct buf out = BUF_INIT(NODE_LOG_LINE + 128);
+        char when[TIME_TEXT_MAX];
+
+        time_format_micro(wall, when);
+        buf_printf(&out, "%.*s000Z %s %c ", (int)strcspn(when, "Z"), when, stream, partial ? 'P' : 'F');
+        buf_addstr(&out, line);
+        buf_addc(&out, '\n');
+        keep_tail(l, line, partial);
+        if (l->size + out.n > l->limit && l->size > 0)
+                rotate(l);
+        /* A full disk must not stop the workload: what cannot be written is lost. */
+        if (l->fd >= 0 && fd_write_all(l->fd, buf_str(&out), NULL) == 0)
+                l->size += out.n;
+}
