@@ -261,7 +261,7 @@ class Running:
         for _ in range(count):
             ready = select.select([self._popen.stdout], [], [], max(0, deadline - time.monotonic()))[0]
             line = self._popen.stdout.readline() if ready else ""
-            self._t.note("| " + (self._t.mask.printed(line.rstrip("\n")) if line else "(nothing came)"))
+            self._t.note("| " + self._t.mask.printed(line.rstrip("\n")) if line else "! nothing came")
 
     def end(self, seconds=30):
         """Waits until the command ends by itself; records its exit code and what is left of its output."""
@@ -298,9 +298,9 @@ class Watch:
             try:
                 line = self._response.readline()
             except (TimeoutError, ssl.SSLError, OSError):
-                return "(nothing came)"
+                return "! nothing came"
             if not line:
-                return "(the end)"
+                return "~ (the end)"
             event = json.loads(line)
             if event["type"] == "BOOKMARK":
                 if not self._bookmarks:
@@ -316,7 +316,7 @@ class Watch:
         for _ in range(count):
             event = self._next()
             if isinstance(event, str):
-                self._t.note(f"~ {event}")
+                self._t.note(event)
                 return None
             self._t.note(f"~ {event['type']}")
             self._t.record(json.loads(json.dumps(event["object"])))
@@ -327,7 +327,7 @@ class Watch:
         while True:
             event = self._next()
             if isinstance(event, str):
-                self._t.note(f"~ {event}")
+                self._t.note(event)
                 return
             self._t.note(f"~ {event['type']}")
             self._t.record(event["object"])
