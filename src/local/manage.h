@@ -22,8 +22,12 @@ struct job_decision {
         bool warning;
 };
 
-/* PODS are those that the Job controls (terminating ones too). NOW is wall time. FAILURES: how often the Job's pods
- * have failed in a row since the manager knows it, for the delay before the next is made (10 s, doubled, to 6 min). */
+/*
+ * PODS are those that the Job controls (terminating ones too). NOW is wall time. How often they have failed in a row
+ * (for backoffLimit, and for the delay before the next: none, 10 s, doubled, to 6 min) is counted from the pods that
+ * are there. Pods that are created and deleted get events of their own by whoever does it: Normal SuccessfulCreate
+ * "Created pod: NAME", Normal SuccessfulDelete "Deleted pod: NAME", both from job-controller.
+ */
 struct job_decision job_decide(const struct json *job, const struct json *const *pods, size_t n, usec_t now,
                                struct arena *a);
 
