@@ -15,9 +15,13 @@
  * (epoll's own timeout stands still while the machine sleeps). The timerfd is armed only when the first timer is
  * earlier than what it is armed for: a timer that is set and cancelled for every request costs no system call, at
  * the price of one idle turn when the stale time comes.
+ *
+ * Under load most of a turn's cost is in waking up for one small thing. A loop with a pace therefore sleeps until its
+ * next beat once turns keep coming faster than that, and finds several things waiting.
  */
 
-enum { BATCH = 64, SIGNALS = 65 };
+enum { BATCH = 64, SIGNALS = 65, BUSY_TURNS = 16 };
+#define WORTH_WAKING ((usec_t)500)
 
 struct signal_handler {
         void (*fn)(void *arg, int signo);
@@ -30,6 +34,8 @@ struct loop {
         struct rng rng;
         int epoll_fd;
         usec_t now;
+        usec_t pace;   /* 0: none */
+        unsigned busy; /* turns that came at less than twice the pace, up to BUSY_TURNS */
         bool stopped;
         int code;
         size_t n_io; /* of others */
@@ -84,7 +90,8 @@ struct loop *loop_new(struct clock *clock, const struct log *log, struct err *er
                 return NULL;
         }
         fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (fd < 0 || io_add_internal(loop, &loop->timer_io, fd, EPOLLIN, timer_fd_ready) < 0) {
+        /* Told once for each time it goes off, so that it need not be read. */
+        if (fd < 0 || io_add_internal(loop, &loop->timer_io, fd, EPOLLIN | EPOLLET, timer_fd_ready) < 0) {
                 err_errno(err, E_IO, errno, "cannot create a timer descriptor");
                 fd_close(fd);
                 return NULL;
@@ -116,6 +123,11 @@ void loop_free(struct loop *loop)
         free(loop->signals);
         free(loop->scratch);
         free(loop);
+}
+
+void loop_set_pace(struct loop *loop, usec_t pace)
+{
+        loop->pace = pace;
 }
 
 char *loop_scratch(struct loop *loop)
@@ -231,12 +243,7 @@ bool timer_pending(const struct timer *t)
 
 static void timer_fd_ready(struct io *io, uint32_t events)
 {
-        struct loop *loop = CONTAINER_OF(io, struct loop, timer_io);
-        uint64_t count;
-
-        if (read(io->fd, &count, sizeof(count)) < 0 && errno == EAGAIN)
-                return;
-        loop->armed = USEC_MAX;
+        CONTAINER_OF(io, struct loop, timer_io)->armed = USEC_MAX;
 }
 
 static void arm_timer_fd(struct loop *loop)
@@ -320,6 +327,20 @@ static void wait_for_events(struct loop *loop, int timeout_ms)
         loop->now = clock_boot(loop->clock);
 }
 
+/* Rests only while busy, and not after a turn that was worth waking up for: what is left then waits no longer. */
+static void wait_at_pace(struct loop *loop)
+{
+        usec_t last = loop->now, worked = usec_sub(clock_boot(loop->clock), last);
+        struct timespec rest = {0};
+
+        if (loop->busy == BUSY_TURNS && worked < MIN(loop->pace, WORTH_WAKING)) {
+                rest.tv_nsec = (long)((loop->pace - worked) * 1000);
+                nanosleep(&rest, NULL);
+        }
+        wait_for_events(loop, -1);
+        loop->busy = loop->now - last < 2 * loop->pace ? MIN(loop->busy + 1, (unsigned)BUSY_TURNS) : 0;
+}
+
 static void dispatch(struct loop *loop)
 {
         while (loop->at_batch < loop->n_batch) {
@@ -376,7 +397,10 @@ bool loop_turn(struct loop *loop, bool may_wait)
                 bool now = !may_wait || !list_empty(&loop->deferred) || !anything_left(loop);
 
                 arm_timer_fd(loop);
-                wait_for_events(loop, now ? 0 : -1);
+                if (now)
+                        wait_for_events(loop, 0);
+                else
+                        wait_at_pace(loop);
         }
         dispatch(loop);
         run_timers(loop);

@@ -22,6 +22,11 @@ void loop_free(struct loop *loop);
 int loop_run(struct loop *loop);                  /* until loop_stop(); returns its code */
 bool loop_turn(struct loop *loop, bool may_wait); /* one round; false: stopped, or nothing left to wait for */
 void loop_stop(struct loop *loop, int code);
+/*
+ * While small events keep coming, one turn every PACE (below a second; 0: as they come) takes them together. A loop
+ * that was at rest, or has much to do, is as quick as without it.
+ */
+void loop_set_pace(struct loop *loop, usec_t pace);
 
 usec_t loop_now(const struct loop *loop);  /* CLOCK_BOOTTIME when this turn began */
 usec_t loop_wall(const struct loop *loop); /* wall time, now */

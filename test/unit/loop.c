@@ -355,6 +355,31 @@ static void test_the_real_clock(void **state)
         assert_true(rng_next(loop_rng(r->loop)) != rng_next(loop_rng(r->loop)));
 }
 
+static void test_a_busy_loop_keeps_its_pace(void **state)
+{
+        struct rig *r = *state;
+        struct pipe_end p = {.rig = r};
+        usec_t began, rest = 0;
+        int fds[2];
+
+        loop_free(r->loop);
+        r->loop = loop_new(NULL, NULL, NULL);
+        assert_non_null(r->loop);
+        loop_set_pace(r->loop, 200 * USEC_PER_MS);
+        assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+        assert_int_equal(io_add(r->loop, &p.io, fds[0], EPOLLIN, pipe_notes), 0);
+        /* One small thing after the other: sooner or later the loop waits until there is more than one. */
+        while (rest < 150 * USEC_PER_MS) {
+                assert_int_equal(write(fds[1], "x", 1), 1);
+                began = loop_now(r->loop);
+                assert_true(loop_turn(r->loop, true));
+                rest = loop_now(r->loop) - began;
+        }
+        io_remove(&p.io);
+        fd_close(fds[0]);
+        fd_close(fds[1]);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -370,6 +395,7 @@ static const struct CMUnitTest tests[] = {
         T(test_work_comes_back_to_the_loop),
         T(test_work_left_over_is_handed_back_as_cancelled),
         T(test_the_real_clock),
+        T(test_a_busy_loop_keeps_its_pace),
 };
 
 UNIT_MAIN(tests)
