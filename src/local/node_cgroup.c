@@ -86,7 +86,7 @@ static char *make_group(const char *root, struct str path, const char *name, str
                                  str_has_suffix(path, STR("/")) ? "" : "/", name);
 
         if (mkdir(dir, 0755) < 0 && errno != EEXIST) {
-                err_errno(err, E_FORBIDDEN, errno, "cannot make cgroup %s; %s", dir, REMEDY);
+                err_set(err, E_FORBIDDEN, "cannot make cgroup %s (%s); %s", dir, strerror(errno), REMEDY);
                 return NULL;
         }
         return dir;

@@ -26,14 +26,17 @@ int node_log_open(struct node_log *l, const char *path, uint64_t limit, struct e
         *l = (struct node_log){.path = xstrdup(path),
                                .fd = -1,
                                .limit = limit ? limit : DEFAULT_LIMIT,
-                               .tail = BUF_INIT(2 * NODE_LOG_TAIL + NODE_LOG_LINE)};
+                               .pending = BUF_INIT(16 * NODE_LOG_LINE),
+                               .tail = BUF_INIT(3 * NODE_LOG_TAIL + NODE_LOG_LINE)};
         return open_file(l, err);
 }
 
 void node_log_done(struct node_log *l)
 {
+        node_log_flush(l);
         fd_close(l->fd);
         free(l->path);
+        buf_done(&l->pending);
         buf_done(&l->tail);
         *l = (struct node_log){.fd = -1};
 }
@@ -57,23 +60,36 @@ static void keep_tail(struct node_log *l, struct str line, bool partial)
         buf_addstr(&l->tail, line);
         if (!partial)
                 buf_addc(&l->tail, '\n');
-        if (l->tail.n > NODE_LOG_TAIL)
+        if (l->tail.n > 2 * NODE_LOG_TAIL)
                 buf_consume(&l->tail, l->tail.n - NODE_LOG_TAIL);
+}
+
+/* A full disk must not stop the workload: what cannot be written is lost. */
+void node_log_flush(struct node_log *l)
+{
+        if (l->pending.n && l->fd >= 0 && fd_write_all(l->fd, buf_str(&l->pending), NULL) == 0)
+                l->size += l->pending.n;
+        buf_clear(&l->pending);
 }
 
 void node_log_line(struct node_log *l, usec_t wall, const char *stream, struct str line, bool partial)
 {
-        _cleanup_(buf_done) struct buf out = BUF_INIT(NODE_LOG_LINE + 128);
+        enum { HEAD = 64 };
         char when[TIME_TEXT_MAX];
+        size_t room = line.n + HEAD;
 
-        time_format_micro(wall, when);
-        buf_printf(&out, "%.*s000Z %s %c ", (int)strcspn(when, "Z"), when, stream, partial ? 'P' : 'F');
-        buf_addstr(&out, line);
-        buf_addc(&out, '\n');
         keep_tail(l, line, partial);
-        if (l->size + out.n > l->limit && l->size > 0)
+        if (l->pending.n + room > l->pending.max)
+                node_log_flush(l);
+        if (l->size + l->pending.n + room > l->limit && l->size + l->pending.n > 0) {
+                node_log_flush(l);
                 rotate(l);
-        /* A full disk must not stop the workload: what cannot be written is lost. */
-        if (l->fd >= 0 && fd_write_all(l->fd, buf_str(&out), NULL) == 0)
-                l->size += out.n;
+        }
+        time_format_micro(wall, when);
+        buf_add(&l->pending, when, strcspn(when, "Z"));
+        buf_adds(&l->pending, "000Z ");
+        buf_adds(&l->pending, stream);
+        buf_adds(&l->pending, partial ? " P " : " F ");
+        buf_addstr(&l->pending, line);
+        buf_addc(&l->pending, '\n');
 }

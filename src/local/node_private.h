@@ -124,13 +124,15 @@ struct node_log {
         char *path; /* N.log */
         int fd;
         uint64_t size, limit; /* 0: 10 MiB */
-        struct buf tail;      /* last 4 KiB of text, for FallbackToLogsOnError */
+        struct buf pending;   /* lines that are not written yet */
+        struct buf tail;      /* at least the last 4 KiB of text, for FallbackToLogsOnError */
 };
 enum { NODE_LOG_KEEP = 4, NODE_LOG_TAIL = 4096, NODE_LOG_LINE = 16384 };
 int node_log_open(struct node_log *l, const char *path, uint64_t limit, struct err *err) _must_check_;
 void node_log_done(struct node_log *l);
-/* LINE without its newline; PARTIAL: more of it follows. */
+/* LINE without its newline; PARTIAL: more of it follows. Written by the next flush. */
 void node_log_line(struct node_log *l, usec_t wall, const char *stream, struct str line, bool partial);
+void node_log_flush(struct node_log *l);
 
 /* ---- node_root.c, node_spawn.c: in the container's process */
 

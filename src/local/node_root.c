@@ -360,15 +360,15 @@ static int new_namespaces(struct err *err)
         char map[64];
 
         if (uid == 0)
-                return unshare(CLONE_NEWNS) < 0 ? err_errno(err, E_FORBIDDEN, errno, "%s", REMEDY) : 0;
+                return unshare(CLONE_NEWNS) < 0 ? err_set(err, E_FORBIDDEN, "%s", REMEDY) : 0;
         if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-                return err_errno(err, E_FORBIDDEN, errno, "%s", REMEDY);
+                return err_set(err, E_FORBIDDEN, "%s", REMEDY);
         snprintf(map, sizeof(map), "%u %u 1", uid, uid);
         if (put_self("/proc/self/setgroups", "deny") < 0 || put_self("/proc/self/uid_map", map) < 0)
-                return err_errno(err, E_FORBIDDEN, errno, "%s", REMEDY);
+                return err_set(err, E_FORBIDDEN, "%s", REMEDY);
         snprintf(map, sizeof(map), "%u %u 1", gid, gid);
         if (put_self("/proc/self/gid_map", map) < 0)
-                return err_errno(err, E_FORBIDDEN, errno, "%s", REMEDY);
+                return err_set(err, E_FORBIDDEN, "%s", REMEDY);
         return 0;
 }
 
@@ -392,7 +392,7 @@ static int begin(struct root *r, struct err *err)
                 return -1;
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
             mount("sonde", r->base, "tmpfs", MS_NOSUID, "mode=755") < 0)
-                return err_errno(err, E_FORBIDDEN, errno, "%s", REMEDY);
+                return err_set(err, E_FORBIDDEN, "%s", REMEDY);
         /* Or else the directory that holds the new root would be bound into it with all that is there already. */
         if (mount(NULL, r->base, NULL, MS_UNBINDABLE, NULL) < 0)
                 return err_errno(err, E_IO, errno, "cannot set up %s", r->base);

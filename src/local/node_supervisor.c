@@ -174,6 +174,7 @@ static void cut_lines(struct stream *st)
                 done += n + (end ? 1 : 0);
         }
         buf_consume(&st->line, done);
+        node_log_flush(&st->c->log);
 }
 
 static void close_stream(struct stream *st)
@@ -182,6 +183,7 @@ static void close_stream(struct stream *st)
                 return;
         if (st->line.n)
                 emit(st, buf_str(&st->line), false);
+        node_log_flush(&st->c->log);
         buf_clear(&st->line);
         io_remove(&st->io);
         fd_close(TAKE_FD(st->fd));
