@@ -37,7 +37,8 @@ static int list(FILE *to, const struct program *program, int status)
         fprintf(to, "Usage: %s COMMAND [OPTION]...\n\n%s\n\nCommands:\n", cli_name(), program->purpose);
         for (size_t i = 0; i < ARRAY_LEN(tables); i++)
                 for (const struct command *c = tables[i]; c->name; c++)
-                        fprintf(to, "  %-12s %s\n", c->name, c->summary);
+                        if (c->summary)
+                                fprintf(to, "  %-12s %s\n", c->name, c->summary);
         fprintf(to, "\n'%s help COMMAND' tells more about one.\n", cli_name());
         return status;
 }

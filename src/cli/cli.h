@@ -18,7 +18,7 @@ enum { EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 struct command {
         const char *name;                  /* NULL ends the table */
-        const char *summary;               /* one line, for the list of commands */
+        const char *summary;               /* one line, for the list of commands; NULL: not for people */
         int (*run)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit status */
 };
 
@@ -28,6 +28,8 @@ struct program {
         const struct command *commands;
 };
 
+int cmd_node_pod(int argc, char **argv);
+int cmd_up(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 
 /* Runs the command named by argv[1]; help and version need not be in the table. */

@@ -1,7 +1,9 @@
 #include "cli/cli.h"
 
 static const struct command commands[] = {
+        {"up", "start the embedded engine: the Kubernetes API on this machine", cmd_up},
         {"validate", "check resource files before anything is created", cmd_validate},
+        {"node-pod", NULL, cmd_node_pod},
         {0},
 };
 

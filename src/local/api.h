@@ -69,8 +69,7 @@ struct call {
         int64_t grace;               /* -1: the object's own */
         /* the answer */
         int code;
-        struct json *answer;   /* an object or a Status */
-        struct object *object; /* instead of ANSWER: a stored object, to be sent as it is; borrowed */
+        struct json *answer; /* an object or a Status */
 };
 
 /* Carries out a verb on one object; fills in code and answer. */
@@ -78,7 +77,9 @@ void api_do(struct call *c);
 /* The served type of a kind; NULL. VERSION may be NULL. */
 struct api_type *api_find_kind(struct api *api, const char *group, const char *version, const char *kind);
 struct api_type *api_find_plural(struct api *api, const char *group, const char *version, const char *plural);
-struct store *api_store(struct api *api);
+size_t api_type_count(const struct api *api); /* served now */
+struct api_type *api_type_at(const struct api *api, size_t i);
+void api_delete_all(struct call *c); /* every object of the type, in c->ns or (NULL) everywhere */
 /* One event about OBJECT, as a controller records it. */
 void api_event(struct api *api, const struct json *object, const char *component, bool warning,
                const char *reason, const char *message);

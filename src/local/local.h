@@ -30,12 +30,19 @@
 struct local;
 
 struct local_config {
-        const char *dir;       /* holds the store, the CA, the kubeconfig, pods' files and logs; made 0700 */
-        const char *listen;    /* NULL: 127.0.0.1, any free port (kept for the next start) */
-        const char *pod_image; /* the one image the node knows */
+        const char
+                *dir; /* holds the store, the certificate, the kubeconfig, pods' files and logs; made 0700 */
+        const char *listen;      /* NULL: 127.0.0.1, any free port (kept for the next start) */
+        const char *pod_image;   /* the one image the node knows */
         const char *pod_program; /* what that image has as /sonde-pod; NULL: beside the running program */
+        int64_t gpus;            /* that the node says it has */
         bool no_node;            /* the API alone */
         bool durable;            /* false: no fsync (tests of anything but the store) */
+        size_t history;          /* writes kept for watches; 0: the store's default */
+        const struct log *log;   /* borrowed; may be NULL */
+        /* A write could not be made durable: the engine must end. */
+        void (*on_failure)(void *arg, const struct err *err);
+        void *arg;
 };
 
 /* Starts the engine in LOOP: ready when it returns. */
@@ -44,5 +51,6 @@ struct local *local_new(struct loop *loop, const struct local_config *config, st
 void local_stop(struct local *l, void (*done)(void *arg), void *arg);
 void local_free(struct local *l);
 const char *local_kubeconfig(const struct local *l); /* path of the file */
+const char *local_server(const struct local *l);     /* "https://127.0.0.1:41234" */
 
 DEFINE_CLEANUP_PTR(struct local *, local_free)

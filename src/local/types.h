@@ -75,19 +75,20 @@ struct api_type {
         const char *const *subresources;                    /* "status", "log"; NULL-terminated, or NULL */
         const char *storage_hash;                           /* storageVersionHash of discovery; "": none */
         unsigned verbs;
-        enum name_kind name; /* what a name may be */
-        bool path_name;      /* instead: anything that fits a path segment (roles and bindings) */
-        bool has_generation; /* metadata.generation counts changes of all but metadata and status */
-        bool graceful;       /* deletion takes a grace period (pods) */
-        bool create_on_update;  /* PUT of a name that is free creates it */
-        bool update_needs_rev;  /* PUT without resourceVersion is refused */
-        bool orphans;           /* deletion leaves dependents alone unless told otherwise */
-        bool returns_deleted;   /* DELETE answers with the object instead of a Status */
+        enum name_kind name;   /* what a name may be */
+        bool path_name;        /* instead: anything that fits a path segment (roles and bindings) */
+        bool has_generation;   /* metadata.generation counts changes of all but metadata and status */
+        bool graceful;         /* deletion takes a grace period (pods) */
+        bool create_on_update; /* PUT of a name that is free creates it */
+        bool update_needs_rev; /* PUT without resourceVersion is refused */
+        bool orphans;          /* deletion leaves dependents alone unless told otherwise */
+        bool returns_deleted;  /* DELETE answers with the object instead of a Status */
         const struct shape *shape;
         const struct strategy *strategy;
         /* Another version of what is stored (events.k8s.io over core events): changed in place. NULL: the same. */
-        void (*to_stored)(struct json *object, struct arena *a);
-        void (*from_stored)(struct json *object, struct arena *a);
+        void (*to_stored)(const struct api_type *t, struct json *object, struct arena *a);
+        void (*from_stored)(const struct api_type *t, struct json *object, struct arena *a);
+        const char *stored_version;         /* apiVersion in the store; NULL: its own */
         const struct table_column *columns; /* NULL: Name, Created At */
         size_t n_columns;
         /* custom resources */

@@ -3,6 +3,7 @@
  *
  *   loop.h  one thread, one epoll: descriptors, timers, signals, children, blocking work handed to a worker
  *   tls.h   contexts and verification; TLS 1.2 and later, verification always on
+ *   ca.h    a certificate authority of one's own, for whoever serves on loopback
  *   http.h  what client and server share: limits and headers
  *   http_client.h  a pool of connections to one origin
  *   http_server.h  listening, requests, answers and endless streams
@@ -14,6 +15,7 @@
 #pragma once
 
 #include "base/base.h"
+#include "net/ca.h"
 #include "net/http.h"
 #include "net/http_client.h"
 #include "net/http_server.h"

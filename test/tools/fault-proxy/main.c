@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "ca.h"
 #include "proxy.h"
 
 struct options {
@@ -197,7 +196,7 @@ static int start(struct proxy *p, const struct options *o, struct err *err)
         };
         char port[16];
 
-        if (ca_make(host, &ca, err) < 0)
+        if (ca_make("fault-proxy", host, 1, &ca, err) < 0)
                 return -1;
         tls = tls_new(&(struct tls_config){.server = true, .cert = str_of(ca.cert), .key = str_of(ca.key)},
                       err);

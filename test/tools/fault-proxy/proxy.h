@@ -8,7 +8,6 @@
  *   upstream.c  connections to the API server, by user agent and kind of credentials
  *   stale.c     earlier answers
  *   report.c    the log for oracles, counts, /__faults
- *   ca.c        the certificate of the listening side
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "ca.h"
+#include "net/ca.h"
 
 #include <arpa/inet.h>
 #include <openssl/ec.h>
@@ -23,8 +23,16 @@ static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
         return ok;
 }
 
-static X509 *make_cert(const char *name, EVP_PKEY *key, X509 *issuer, EVP_PKEY *issuer_key, const char *names)
+/* Who signs, and for how long. */
+struct issuer {
+        X509 *cert; /* NULL: itself */
+        EVP_PKEY *key;
+        unsigned days;
+};
+
+static X509 *make_cert(const char *name, EVP_PKEY *key, const struct issuer *by, const char *names)
 {
+        X509 *issuer = by->cert;
         _cleanup_(X509_free) X509 *cert = X509_new();
         uint64_t serial = 0;
         X509_NAME *subject = cert ? X509_get_subject_name(cert) : NULL;
@@ -34,7 +42,8 @@ static X509 *make_cert(const char *name, EVP_PKEY *key, X509 *issuer, EVP_PKEY *
         if (!X509_set_version(cert, 2) ||
             !ASN1_INTEGER_set_uint64(X509_get_serialNumber(cert), serial >> 1) ||
             !X509_gmtime_adj(X509_getm_notBefore(cert), -3600) ||
-            !X509_gmtime_adj(X509_getm_notAfter(cert), 24 * 3600) || !X509_set_pubkey(cert, key) ||
+            !X509_time_adj_ex(X509_getm_notAfter(cert), (int)by->days, 0, NULL) ||
+            !X509_set_pubkey(cert, key) ||
             !X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1,
                                         0) ||
             !X509_set_issuer_name(cert, issuer ? X509_get_subject_name(issuer) : subject))
@@ -52,7 +61,7 @@ static X509 *make_cert(const char *name, EVP_PKEY *key, X509 *issuer, EVP_PKEY *
                    !add_extension(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign")) {
                 return NULL;
         }
-        return X509_sign(cert, issuer_key, EVP_sha256()) ? TAKE_PTR(cert) : NULL;
+        return X509_sign(cert, by->key, EVP_sha256()) ? TAKE_PTR(cert) : NULL;
 }
 
 static char *bio_text(BIO *bio)
@@ -86,11 +95,11 @@ static void alt_names(const char *host, struct buf *out)
 }
 
 /* A certificate of that name and its key, both signed and written. */
-static bool issue(const char *name, const char *names, X509 *ca, EVP_PKEY *ca_key, char **ret_cert,
+static bool issue(const char *name, const char *names, const struct issuer *by, char **ret_cert,
                   char **ret_key)
 {
         _cleanup_(EVP_PKEY_free) EVP_PKEY *key = EVP_EC_gen("P-256");
-        _cleanup_(X509_free) X509 *cert = key ? make_cert(name, key, ca, ca_key, names) : NULL;
+        _cleanup_(X509_free) X509 *cert = key ? make_cert(name, key, by, names) : NULL;
 
         if (!cert)
                 return false;
@@ -99,17 +108,20 @@ static bool issue(const char *name, const char *names, X509 *ca, EVP_PKEY *ca_ke
         return *ret_cert && *ret_key;
 }
 
-int ca_make(const char *host, struct ca *ret, struct err *err)
+int ca_make(const char *name, const char *host, unsigned days, struct ca *ret, struct err *err)
 {
+        _cleanup_(free_ptr) char *ca_name = xasprintf("%s CA", name);
         _cleanup_(EVP_PKEY_free) EVP_PKEY *key = EVP_EC_gen("P-256");
-        _cleanup_(X509_free) X509 *ca = key ? make_cert("fault-proxy CA", key, NULL, key, NULL) : NULL;
+        struct issuer by = {.key = key, .days = days};
+        _cleanup_(X509_free) X509 *ca = key ? make_cert(ca_name, key, &by, NULL) : NULL;
         _cleanup_(buf_done) struct buf names = BUF_INIT(1024);
 
         *ret = (struct ca){0};
         alt_names(host, &names);
+        by.cert = ca;
         if (ca && buf_cstr(&names) && (ret->ca = cert_pem(ca)) &&
-            issue("fault-proxy", buf_cstr(&names), ca, key, &ret->cert, &ret->key) &&
-            issue("client", "DNS:client", ca, key, &ret->client_cert, &ret->client_key))
+            issue(name, buf_cstr(&names), &by, &ret->cert, &ret->key) &&
+            issue("client", "DNS:client", &by, &ret->client_cert, &ret->client_key))
                 return 0;
         ca_done(ret);
         return err_set(err, E_TLS, "cannot make a certificate for '%s'", host);

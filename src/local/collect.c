@@ -1,0 +1,151 @@
+#include "local/manage_internal.h"
+
+#define ORPHAN     "orphan"
+#define FOREGROUND "foregroundDeletion"
+
+static bool has_finalizer(const struct json *object, const char *name)
+{
+        json_foreach (f, json_at(json_at(object, "metadata"), "finalizers"))
+                if (streq(json_cstr(f), name))
+                        return true;
+        return false;
+}
+
+static bool is_deleting(const struct json *object)
+{
+        return meta_str(object, "deletionTimestamp");
+}
+
+static void patch(const struct item *it, struct json *body, struct arena *a)
+{
+        struct call c = item_call(it, "kube-controller-manager", a);
+
+        if (!c.type)
+                return;
+        c.verb = DO_PATCH;
+        c.patch = PATCH_JSON_MERGE;
+        c.body = body;
+        api_do(&c);
+}
+
+static void remove_finalizer(const struct item *it, const struct json *object, const char *name,
+                             struct arena *a)
+{
+        struct json *rest = json_array(a);
+
+        json_foreach (f, json_at(json_at(object, "metadata"), "finalizers"))
+                if (!streq(json_cstr(f), name))
+                        json_append(rest, json_copy(a, f));
+        patch(it, json_build(a, "{'metadata': {'finalizers': %p}}", rest), a);
+}
+
+/* ---- as a dependent */
+
+enum owner_state { OWNER_SOLID, OWNER_GONE, OWNER_WAITS };
+
+static enum owner_state owner_state(struct manager *m, const struct json *ref, struct arena *a)
+{
+        const struct item *owner = map_get(&m->items, str_of(json_str_or(ref, "uid", "")));
+        const struct json *object = owner ? item_object(owner, a) : NULL;
+
+        if (!object)
+                return OWNER_GONE;
+        return is_deleting(object) && has_finalizer(object, FOREGROUND) ? OWNER_WAITS : OWNER_SOLID;
+}
+
+static void keep_solid_owners(const struct item *it, const struct json *owners, struct arena *a)
+{
+        struct json *solid = json_array(a);
+
+        json_foreach (ref, owners)
+                if (owner_state(it->m, ref, a) == OWNER_SOLID)
+                        json_append(solid, json_copy(a, ref));
+        patch(it, json_build(a, "{'metadata': {'ownerReferences': %p}}", solid), a);
+}
+
+static void delete_item(const struct item *it, const char *propagation, struct arena *a)
+{
+        struct call c = item_call(it, "kube-controller-manager", a);
+
+        if (!c.type)
+                return;
+        c.verb = DO_DELETE;
+        c.if_uid = it->uid;
+        c.propagation = propagation;
+        api_do(&c);
+}
+
+/* An object goes when it has owners and none of them stays. */
+static void check_owners(const struct item *it, const struct json *object, struct arena *a)
+{
+        const struct json *owners = json_at(json_at(object, "metadata"), "ownerReferences");
+        size_t count[3] = {0};
+
+        json_foreach (ref, owners)
+                count[owner_state(it->m, ref, a)]++;
+        if (json_len(owners) == 0 || count[OWNER_SOLID] == json_len(owners))
+                return;
+        if (count[OWNER_SOLID] > 0)
+                keep_solid_owners(it, owners, a);
+        else if (count[OWNER_WAITS] > 0 && it->dependents.n > 0)
+                delete_item(it, "Foreground", a);
+        else
+                delete_item(it, has_finalizer(object, ORPHAN) ? "Orphan" : "Background", a);
+}
+
+/* ---- as an owner */
+
+static bool blocks(const struct item *dependent, const char *owner_uid, struct arena *a)
+{
+        const struct json *object = item_object(dependent, a);
+
+        json_foreach (ref, json_at(json_at(object, "metadata"), "ownerReferences"))
+                if (streq(json_str(ref, "uid"), owner_uid) && json_bool(ref, "blockOwnerDeletion", false))
+                        return true;
+        return false;
+}
+
+static void wait_for_dependents(struct item *it, const struct json *object, struct arena *a)
+{
+        bool blocked = false;
+
+        vec_foreach (d, &it->dependents) {
+                blocked |= blocks(*d, it->uid, a);
+                item_touch(*d);
+        }
+        if (!blocked)
+                remove_finalizer(it, object, FOREGROUND, a);
+}
+
+static void orphan_one(const struct item *dependent, const char *owner_uid, struct arena *a)
+{
+        const struct json *object = item_object(dependent, a);
+        struct json *others = json_array(a);
+
+        json_foreach (ref, json_at(json_at(object, "metadata"), "ownerReferences"))
+                if (!streq(json_str(ref, "uid"), owner_uid))
+                        json_append(others, json_copy(a, ref));
+        if (object)
+                patch(dependent, json_build(a, "{'metadata': {'ownerReferences': %p}}", others), a);
+}
+
+void collect(struct item *it, const struct json *object, struct arena *a)
+{
+        if (is_deleting(object)) {
+                if (has_finalizer(object, ORPHAN)) {
+                        vec_foreach (d, &it->dependents)
+                                orphan_one(*d, it->uid, a);
+                        remove_finalizer(it, object, ORPHAN, a);
+                } else if (has_finalizer(object, FOREGROUND)) {
+                        wait_for_dependents(it, object, a);
+                }
+                return;
+        }
+        check_owners(it, object, a);
+}
+
+void collect_gone(struct item *it)
+{
+        vec_foreach (d, &it->dependents)
+                item_touch(*d);
+}

@@ -1,0 +1,236 @@
+#include "local/manage_internal.h"
+
+enum { BATCH = 256 }; /* items looked at in one turn, so that requests get their turn too */
+
+struct item *item_get(struct manager *m, const char *uid)
+{
+        struct item *it = map_get(&m->items, str_of(uid));
+
+        if (it)
+                return it;
+        it = xcalloc(1, sizeof(*it));
+        it->uid = xstrdup(uid);
+        it->m = m;
+        list_init(&it->node);
+        map_put(&m->items, str_of(it->uid), it);
+        return it;
+}
+
+static void item_free(struct item *it)
+{
+        list_remove(&it->node);
+        if (it->again.loop)
+                timer_cancel(&it->again);
+        vec_done(&it->dependents);
+        vec_done(&it->owners);
+        free(it->uid);
+        free(it->ns);
+        free(it->name);
+        free(it);
+}
+
+static void on_work(struct defer *d);
+
+void item_touch(struct item *it)
+{
+        if (list_empty(&it->node))
+                list_append(&it->m->dirty, &it->node);
+        if (!it->m->work.pending)
+                defer_run(it->m->loop, &it->m->work, on_work);
+}
+
+struct json *item_object(const struct item *it, struct arena *a)
+{
+        const struct object *o = it->type ? store_newest(it->m->store, it->type, it->ns, it->name) : NULL;
+        struct json *object = o ? json_parse(a, o->text, NULL, NULL) : NULL;
+
+        return object && streq(meta_str(object, "uid"), it->uid) ? object : NULL;
+}
+
+struct call item_call(const struct item *it, const char *manager, struct arena *a)
+{
+        const char *dot = strchr(it->type, '.');
+        const char *plural = dot ? arena_strndup(a, it->type, (size_t)(dot - it->type)) : it->type;
+
+        return (struct call){.api = it->m->api,
+                             .a = a,
+                             .type = api_find_plural(it->m->api, dot ? dot + 1 : "", NULL, plural),
+                             .ns = it->ns,
+                             .name = it->name,
+                             .sub = "",
+                             .manager = manager,
+                             .grace = -1};
+}
+
+/* ---- what there is */
+
+static void unlink_item(struct item *from, struct item *who)
+{
+        for (size_t i = 0; i < from->dependents.n; i++)
+                if (from->dependents.v[i] == who) {
+                        from->dependents.v[i] = from->dependents.v[--from->dependents.n];
+                        return;
+                }
+}
+
+/* Nobody names it and it is not there. */
+static void drop_if_unused(struct item *it)
+{
+        if (it->type || it->dependents.n > 0)
+                return;
+        map_remove(&it->m->items, str_of(it->uid));
+        item_free(it);
+}
+
+static void forget_owners(struct item *it)
+{
+        vec_foreach (o, &it->owners) {
+                unlink_item(*o, it);
+                drop_if_unused(*o);
+        }
+        it->owners.n = 0;
+}
+
+static void set_owners(struct item *it, const struct json *object)
+{
+        struct item *owner;
+
+        forget_owners(it);
+        json_foreach (ref, json_at(json_at(object, "metadata"), "ownerReferences")) {
+                if (!json_str(ref, "uid"))
+                        continue;
+                owner = item_get(it->m, json_str(ref, "uid"));
+                *vec_push(&owner->dependents) = it;
+                *vec_push(&it->owners) = owner;
+        }
+}
+
+static void item_here(struct manager *m, const struct object *o, const struct json *object)
+{
+        struct item *it = item_get(m, meta_str(object, "uid"));
+
+        if (!it->type) {
+                it->type = o->type;
+                it->ns = xstrdup(o->ns);
+                it->name = xstrdup(o->name);
+        }
+        set_owners(it, object);
+        item_touch(it);
+        vec_foreach (owner, &it->owners)
+                if ((*owner)->type)
+                        item_touch(*owner); /* a Job hears of its pods */
+}
+
+static void item_gone(struct manager *m, const struct json *object)
+{
+        struct item *it = map_get(&m->items, str_of(meta_str(object, "uid")));
+
+        if (!it)
+                return;
+        vec_foreach (owner, &it->owners)
+                if ((*owner)->type)
+                        item_touch(*owner);
+        forget_owners(it);
+        list_remove(&it->node);
+        if (it->again.loop)
+                timer_cancel(&it->again);
+        it->type = NULL;
+        collect_gone(it);
+        drop_if_unused(it);
+}
+
+static void on_change(struct store_listener *l, const struct change *ch)
+{
+        struct manager *m = CONTAINER_OF(l, struct manager, listener);
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        const struct json *object = json_parse(&a, ch->after->text, NULL, NULL);
+
+        if (ch->is_delete) {
+                item_gone(m, object);
+                space_lost(m, ch->after->ns);
+        } else {
+                item_here(m, ch->after, object);
+        }
+}
+
+/* ---- looking */
+
+static void look_at(struct item *it)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct json *object = item_object(it, &a);
+
+        if (!object)
+                return;
+        collect(it, object, &a);
+        if (it->type == it->m->namespaces)
+                space_changed(it->m, object, &a);
+        else if (it->type == it->m->jobs)
+                job_changed(it, object, &a);
+}
+
+static void on_work(struct defer *d)
+{
+        struct manager *m = CONTAINER_OF(d, struct manager, work);
+        struct list *node;
+
+        for (int i = 0; i < BATCH && (node = list_pop(&m->dirty)); i++)
+                look_at(CONTAINER_OF(node, struct item, node));
+        if (!list_empty(&m->dirty))
+                timer_after(&m->more, 0);
+}
+
+static void on_more(struct timer *t)
+{
+        on_work(&CONTAINER_OF(t, struct manager, more)->work);
+}
+
+/* ---- beginning and end */
+
+static bool load_object(void *arg, struct object *o)
+{
+        struct manager *m = arg;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        item_here(m, o, json_parse(&a, o->text, NULL, NULL));
+        return true;
+}
+
+struct manager *manager_new(struct loop *loop, struct api *api, struct store *store, const struct log *log)
+{
+        struct manager *m = xcalloc(1, sizeof(*m));
+
+        m->loop = loop;
+        m->api = api;
+        m->store = store;
+        m->log = log;
+        list_init(&m->dirty);
+        timer_init(&m->more, loop, on_more);
+        m->namespaces = store_type(store, "namespaces");
+        m->jobs = store_type(store, "jobs.batch");
+        m->pods = store_type(store, "pods");
+        m->accounts = store_type(store, "serviceaccounts");
+        m->listener.fn = on_change;
+        for (size_t i = 0; i < api_type_count(api); i++) {
+                struct store_range range = {.type = api_type_at(api, i)->store};
+
+                if (api_type_at(api, i)->verbs & VERB_LIST &&
+                    store_list(store, &range, load_object, m, NULL) < 0)
+                        abort(); /* "now" never expires */
+        }
+        store_listen(store, &m->listener);
+        return m;
+}
+
+void manager_free(struct manager *m)
+{
+        struct item *it;
+
+        store_unlisten(&m->listener);
+        defer_cancel(&m->work);
+        timer_cancel(&m->more);
+        map_foreach (i, &m->items, it)
+                item_free(it);
+        map_done(&m->items);
+        free(m);
+}

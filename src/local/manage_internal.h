@@ -1,0 +1,51 @@
+/*
+ * manage_internal.h - what the files of the manager share.
+ *
+ *   manage.c    hears of changes, keeps what is to be looked at, uses the API
+ *   collect.c   owners and dependents
+ *   spaces.c    namespaces: their content goes with them, their default account comes with them
+ *   jobs.c      carries out what job_decide() decides, and the time to live of finished Jobs
+ */
+#pragma once
+
+#include "local/manage.h"
+
+struct manager {
+        struct loop *loop;
+        struct api *api;
+        struct store *store;
+        const struct log *log;
+        struct store_listener listener;
+        struct defer work; /* what changed is looked at after the turn in which it did */
+        struct map items;  /* uid -> struct item: every object, and owners that somebody names */
+        struct list dirty; /* items to look at */
+        struct timer more; /* and some are left for the next turn */
+        const char *namespaces, *jobs, *pods, *accounts; /* types, interned */
+};
+
+struct item {
+        struct list node; /* of manager.dirty, or alone */
+        char *uid;
+        const char *type; /* NULL: not there, somebody only names it as an owner */
+        char *ns, *name;
+        VEC(struct item *) dependents;
+        VEC(struct item *) owners;
+        struct manager *m;
+        /* Jobs */
+        struct timer again;
+        uint64_t waits_for; /* revision of the last pod that was made for it */
+};
+
+struct item *item_get(struct manager *m, const char *uid); /* made when it is not there */
+void item_touch(struct item *it);                          /* looks at it soon */
+
+/* The newest version of an item, parsed; NULL when it has gone meanwhile. */
+struct json *item_object(const struct item *it, struct arena *a);
+/* A call of the manager on an item; fill in verb and body. */
+struct call item_call(const struct item *it, const char *manager, struct arena *a);
+
+void collect(struct item *it, const struct json *object, struct arena *a);
+void collect_gone(struct item *it); /* what depended on it must be looked at */
+void space_changed(struct manager *m, const struct json *ns, struct arena *a);
+void space_lost(struct manager *m, const char *ns); /* something in it has gone */
+void job_changed(struct item *it, const struct json *job, struct arena *a);

@@ -1,0 +1,86 @@
+#include "local/api_internal.h"
+
+/* The engine has one user, who may do everything; the reviews say so. */
+
+static struct json *access_status(struct call *c)
+{
+        return json_build(c->a, "{'allowed': %p}", json_truth(c->a, true));
+}
+
+static struct json *rules_status(struct call *c)
+{
+        return json_build(
+                c->a,
+                "{'resourceRules': [{'verbs': ['*'], 'apiGroups': ['*'], 'resources': ['*']}], "
+                "'nonResourceRules': [{'verbs': ['*'], 'nonResourceURLs': ['*']}], 'incomplete': %p}",
+                json_truth(c->a, false));
+}
+
+void do_review(struct call *c)
+{
+        bool rules = streq(c->type->kube.plural, "selfsubjectrulesreviews");
+        struct json *spec = json_at(c->body, "spec");
+
+        c->code = 201;
+        c->answer = json_build(
+                c->a,
+                "{'kind': %s, 'apiVersion': %s, 'metadata': {'creationTimestamp': null}, 'spec': %p, "
+                "'status': %p}",
+                c->type->kube.kind, kube_api_version(&c->type->kube, c->a),
+                spec ? json_copy(c->a, spec) : json_object(c->a), rules ? rules_status(c) : access_status(c));
+}
+
+/* POST pods/NAME/binding: the scheduler's word. */
+static void bind_pod(struct call *c)
+{
+        struct json *old = call_newest(c), *object;
+        const char *node = json_str(json_at(c->body, "target"), "name");
+
+        if (!old) {
+                fail_not_found(c);
+                return;
+        }
+        if (*json_str_or(json_at(old, "spec"), "nodeName", "")) {
+                fail_conflict(c, "pod %s is already assigned to node \"%s\"", c->name,
+                              json_str(json_at(old, "spec"), "nodeName"));
+                return;
+        }
+        object = json_copy(c->a, old);
+        json_path_set(c->a, object, "spec.nodeName", json_string(c->a, node));
+        if (!c->dry_run && call_replace(c, object) < 0)
+                return;
+        c->code = 201;
+        c->answer = json_build(
+                c->a, "{'kind': 'Status', 'apiVersion': 'v1', 'metadata': {}, 'status': 'Success', 'code': "
+                      "201}");
+}
+
+/* POST serviceaccounts/NAME/token: every account is the one user. */
+static void issue_token(struct call *c)
+{
+        char expires[TIME_TEXT_MAX];
+        int64_t seconds = json_int(json_at(c->body, "spec"), "expirationSeconds", 3600);
+
+        if (!call_newest(c)) {
+                fail_not_found(c);
+                return;
+        }
+        time_format(loop_wall(c->api->loop) + (usec_t)seconds * USEC_PER_SEC, expires);
+        c->code = 201;
+        c->answer = json_build(
+                c->a,
+                "{'kind': 'TokenRequest', 'apiVersion': 'authentication.k8s.io/v1', 'metadata': "
+                "{'creationTimestamp': null}, 'spec': {'audiences': ['sonde'], 'expirationSeconds': "
+                "%lld}, 'status': {'token': %s, 'expirationTimestamp': %s}}",
+                (long long)seconds, c->api->token, expires);
+}
+
+void do_subresource(struct call *c)
+{
+        if (streq(c->sub, "binding"))
+                bind_pod(c);
+        else if (streq(c->sub, "token"))
+                issue_token(c);
+        else
+                fail_method(c);
+}

@@ -1,0 +1,573 @@
+#include "local/api_internal.h"
+
+struct json *object_parse(const struct object *o, struct arena *a)
+{
+        return json_parse(a, o->text, NULL, NULL);
+}
+
+struct json *call_newest(struct call *c)
+{
+        const struct object *o = store_newest(c->api->store, c->type->store, c->ns, c->name);
+
+        return o ? object_parse(o, c->a) : NULL;
+}
+
+/* ---- staging */
+
+static int too_large(struct call *c)
+{
+        return fail(c, 500, NULL, NULL, "etcdserver: request is too large");
+}
+
+static int stage_object(struct call *c, struct json *object, bool is_delete)
+{
+        _cleanup_(buf_done) struct buf text = BUF_INIT(API_OBJECT_MAX);
+        struct json *meta = json_at(object, "metadata");
+        char rev[24];
+
+        snprintf(rev, sizeof(rev), "%llu", (unsigned long long)store_next_rev(c->api->store));
+        json_set(c->a, meta, "resourceVersion", json_string(c->a, rev));
+        meta_tidy(object, c->a);
+        json_write(object, JSON_COMPACT, &text);
+        if (text.overflow)
+                return too_large(c);
+        store_stage(c->api->store,
+                    &(struct store_write){.type = c->type->store,
+                                          .ns = c->ns,
+                                          .name = meta_str(object, "name"),
+                                          .text = buf_str(&text),
+                                          .is_delete = is_delete},
+                    NULL, NULL);
+        return 0;
+}
+
+int call_replace(struct call *c, struct json *object)
+{
+        return stage_object(c, object, false);
+}
+
+struct json *call_remove(struct call *c, const struct json *old)
+{
+        struct json *last = json_copy(c->a, old);
+
+        if (!c->dry_run && stage_object(c, last, true) < 0)
+                return NULL;
+        return last;
+}
+
+/* ---- what every write goes through */
+
+static void set_type(struct call *c, struct json *object)
+{
+        struct json *rest = json_object(c->a), *first;
+        const char *version = c->type->stored_version ? c->type->stored_version
+                                                      : kube_api_version(&c->type->kube, c->a);
+
+        /* kind and apiVersion come first, so that lists can cut them off. */
+        json_remove(object, "kind");
+        json_remove(object, "apiVersion");
+        while ((first = json_first(object)))
+                json_set(c->a, rest, first->key, json_take(object, first));
+        json_set(c->a, object, "kind", json_string(c->a, c->type->kube.kind));
+        json_set(c->a, object, "apiVersion", json_string(c->a, version));
+        while ((first = json_first(rest)))
+                json_set(c->a, object, first->key, json_take(rest, first));
+}
+
+static struct strategy_context context(struct call *c)
+{
+        return (struct strategy_context){.type = c->type, .now = loop_wall(c->api->loop), .a = c->a};
+}
+
+/* Built-in types through their strategies, custom ones through their schema. */
+static void prepare(struct call *c, const struct json *old, struct json *object)
+{
+        struct strategy_context ctx = context(c);
+        const struct strategy *s = c->type->strategy;
+
+        if (c->type->crd) {
+                custom_prepare(c, old, object);
+                return;
+        }
+        normalize_builtin(c->type->shape, object, c->a);
+        if (s && s->defaults)
+                s->defaults(&ctx, object);
+        if (s && s->prepare)
+                s->prepare(&ctx, c->sub, old, object);
+}
+
+static int validate(struct call *c, const struct json *old, const struct json *object)
+{
+        struct strategy_context ctx = context(c);
+        const struct strategy *s = c->type->strategy;
+        struct causes causes = {.a = c->a};
+
+        meta_validate(c, old, object, &causes);
+        if (c->type->crd)
+                custom_validate(c, object, &causes);
+        else if (s && s->validate)
+                s->validate(&ctx, c->sub, old, object, &causes);
+        return causes.n ? fail_invalid_object(c, object, &causes) : 0;
+}
+
+/* Everything but metadata and status, which do not count as a new generation. */
+static bool spec_changed(const struct json *old, const struct json *object)
+{
+        json_foreach (m, object)
+                if (!streq(m->key, "metadata") && !streq(m->key, "status") &&
+                    !json_equal(m, json_at(old, m->key)))
+                        return true;
+        json_foreach (m, old)
+                if (!streq(m->key, "metadata") && !streq(m->key, "status") && !json_at(object, m->key))
+                        return true;
+        return false;
+}
+
+static bool labels_or_annotations_changed(const struct json *old, const struct json *object)
+{
+        static const char *const keys[] = {"labels", "annotations", "finalizers", "ownerReferences"};
+
+        for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+                const struct json *x = json_at(json_at(old, "metadata"), keys[i]);
+                const struct json *y = json_at(json_at(object, "metadata"), keys[i]);
+
+                if (json_len(x) + json_len(y) > 0 && !json_equal(x, y))
+                        return true;
+        }
+        return false;
+}
+
+static bool is_noop(struct call *c, const struct json *old, struct json *object)
+{
+        if (labels_or_annotations_changed(old, object) || spec_changed(old, object) ||
+            !json_equal(json_at(old, "status"), json_at(object, "status")))
+                return false;
+        return json_equal(json_at(json_at(old, "metadata"), "managedFields"),
+                          json_at(json_at(object, "metadata"), "managedFields"));
+}
+
+static void manage_fields(struct call *c, const struct json *old, struct json *object)
+{
+        struct managed m = {.shape = c->type->shape,
+                            .api_version = kube_api_version(&c->type->kube, c->a),
+                            .manager = c->manager,
+                            .now = loop_wall(c->api->loop)};
+
+        if (c->verb != DO_PATCH || c->patch != PATCH_APPLY)
+                managed_update(&m, old, object, c->a);
+}
+
+static void answer_object(struct call *c, int code, struct json *object)
+{
+        c->code = code;
+        c->answer = object;
+}
+
+/* Finalizers or the grace period of something that is being deleted have just run out. */
+static bool may_go(const struct json *object)
+{
+        const struct json *meta = json_at(object, "metadata");
+
+        return object_deleting(object) && json_len(json_at(meta, "finalizers")) == 0 &&
+               json_int(meta, "deletionGracePeriodSeconds", 0) == 0 &&
+               json_len(json_path(object, "spec.finalizers")) == 0;
+}
+
+static int store_new(struct call *c, struct json *object)
+{
+        const char *name;
+
+        if (meta_create(c, object) < 0)
+                return -1;
+        prepare(c, NULL, object);
+        if (validate(c, NULL, object) < 0)
+                return -1;
+        name = meta_str(object, "name");
+        if (store_newest(c->api->store, c->type->store, c->ns, name))
+                return fail_exists(c, name);
+        if (quota_admit(c, NULL, object) < 0)
+                return -1;
+        manage_fields(c, NULL, object);
+        meta_tidy(object, c->a);
+        if (!c->dry_run && stage_object(c, object, false) < 0)
+                return -1;
+        answer_object(c, 201, object);
+        return 0;
+}
+
+static int store_changed(struct call *c, const struct json *old, struct json *object)
+{
+        struct json *meta;
+
+        meta_update(c, old, object);
+        prepare(c, old, object);
+        if (validate(c, old, object) < 0)
+                return -1;
+        meta = json_at(object, "metadata");
+        if (c->type->has_generation && spec_changed(old, object))
+                json_set(c->a, meta, "generation",
+                         json_i64(c->a, json_int(json_at(old, "metadata"), "generation", 0) + 1));
+        if (quota_admit(c, old, object) < 0)
+                return -1;
+        manage_fields(c, old, object);
+        json_set(c->a, meta, "resourceVersion", json_string(c->a, meta_str(old, "resourceVersion")));
+        meta_tidy(object, c->a);
+        if (may_go(object)) {
+                struct json *last = call_remove(c, object);
+
+                if (!last)
+                        return -1;
+                answer_object(c, 200, last);
+                return 0;
+        }
+        if (!c->dry_run && !is_noop(c, old, object) && stage_object(c, object, false) < 0)
+                return -1;
+        answer_object(c, 200, object);
+        return 0;
+}
+
+/* A namespace must be there, and not be going, to take new content. */
+static int check_namespace(struct call *c, const struct json *object)
+{
+        const struct object *o;
+        const struct json *ns;
+        struct json *causes;
+
+        if (!c->type->kube.namespaced)
+                return 0;
+        o = store_newest(c->api->store, store_type(c->api->store, "namespaces"), "", c->ns);
+        if (!o)
+                return fail(c, 404, "NotFound", json_build(c->a, "{'name': %s, 'kind': 'namespaces'}", c->ns),
+                            "namespaces \"%s\" not found", c->ns);
+        ns = object_parse(o, c->a);
+        if (!object_deleting(ns))
+                return 0;
+        causes = json_build(
+                c->a,
+                "[{'reason': 'NamespaceTerminating', 'message': 'namespace %s is being terminated', "
+                "'field': 'metadata.namespace'}]",
+                c->ns);
+        return fail_forbidden(c, meta_str(object, "name") ? meta_str(object, "name") : "", causes,
+                              "unable to create new content in namespace %s because it is being terminated",
+                              c->ns);
+}
+
+int call_store(struct call *c, const struct json *old, struct json *object)
+{
+        set_type(c, object);
+        if (old)
+                return store_changed(c, old, object);
+        if (check_namespace(c, object) < 0)
+                return -1;
+        return store_new(c, object);
+}
+
+/* ---- checks of what a client sent */
+
+static int check_kind(struct call *c, const struct json *object)
+{
+        const char *kind = json_str_or(object, "kind", ""), *version = json_str_or(object, "apiVersion", "");
+        const char *want = kube_api_version(&c->type->kube, c->a);
+
+        if (c->type->crd && (!*kind || !*version))
+                return fail_bad_request(
+                        c,
+                        "the object provided is unrecognized (must be of type %s): Object '%s' is "
+                        "missing in '%s'",
+                        c->type->kube.kind, *kind ? "apiVersion" : "Kind", json_print(c->a, object));
+        if (*version && !streq(version, want) && c->type->crd)
+                return fail_bad_request(
+                        c, "the API version in the data (%s) does not match the expected API version (%s)",
+                        version, want);
+        if (*version && !streq(version, want))
+                return fail_bad_request(
+                        c,
+                        "%s in version \"%s\" cannot be handled as a %s: no kind \"%s\" is registered "
+                        "for version \"%s\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
+                        *kind ? kind : c->type->kube.kind, version, c->type->kube.kind,
+                        *kind ? kind : c->type->kube.kind, version);
+        if (*kind && !streq(kind, c->type->kube.kind))
+                return fail_bad_request(c, "%s in version \"%s\" cannot be handled as a %s", kind,
+                                        *version ? version : want, c->type->kube.kind);
+        return 0;
+}
+
+static int check_names(struct call *c, const struct json *object)
+{
+        const char *name = meta_str(object, "name"), *ns = meta_str(object, "namespace");
+
+        if (ns && *ns && !streq(ns, c->ns) && c->type->kube.namespaced)
+                return fail_bad_request(
+                        c, "the namespace of the provided object does not match the namespace sent on "
+                           "the request");
+        if (c->verb == DO_CREATE || c->patch == PATCH_APPLY)
+                return 0;
+        if (!name || !*name)
+                return fail_bad_request(c,
+                                        "the name of the object (%s) does not match the name on the URL (%s)",
+                                        "", c->name);
+        if (!streq(name, c->name))
+                return fail_bad_request(c,
+                                        "the name of the object (%s) does not match the name on the URL (%s)",
+                                        name, c->name);
+        return 0;
+}
+
+/* Only one half of an object may be written through the object itself or through its status. */
+static void keep_other_half(struct call *c, const struct json *old, struct json *object)
+{
+        struct json *status;
+
+        if (!c->type->kube.has_status)
+                return;
+        if (streq(c->sub, "status")) {
+                struct json *meta = json_copy(c->a, json_at(old, "metadata"));
+                struct json *managed = json_remove(json_at(object, "metadata"), "managedFields");
+
+                status = json_remove(object, "status");
+                while (json_first(object))
+                        json_take(object, json_first(object));
+                json_foreach (m, old)
+                        if (!streq(m->key, "status") && !streq(m->key, "metadata"))
+                                json_set(c->a, object, m->key, json_copy(c->a, m));
+                if (managed)
+                        json_set(c->a, meta, "managedFields", managed);
+                json_set(c->a, object, "metadata", meta);
+                json_set(c->a, object, "status", status);
+                return;
+        }
+        json_remove(object, "status");
+        status = json_at(old, "status");
+        if (status)
+                json_set(c->a, object, "status", json_copy(c->a, status));
+}
+
+/* ---- get, create, update */
+
+static void do_get(struct call *c)
+{
+        const struct object *o = store_get(c->api->store, c->type->store, c->ns, c->name);
+
+        if (!o)
+                fail_not_found(c);
+        else
+                answer_object(c, 200, object_parse(o, c->a));
+}
+
+static void do_create(struct call *c)
+{
+        struct json *object = c->body;
+
+        if (check_kind(c, object) < 0 || check_names(c, object) < 0)
+                return;
+        if (c->type->to_stored)
+                c->type->to_stored(c->type, object, c->a);
+        call_store(c, NULL, object);
+}
+
+static int check_preconditions(struct call *c, const struct json *old, const struct json *object)
+{
+        const char *rev = meta_str(object, "resourceVersion"), *uid = meta_str(object, "uid");
+
+        if (uid && *uid && !streq(uid, meta_str(old, "uid")) && c->verb == DO_UPDATE)
+                return fail_conflict(c,
+                                     "StorageError: invalid object, Code: 4, Key: /registry/%s%s%s%s/%s, "
+                                     "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                                     "precondition: %s, UID in object meta: %s",
+                                     c->type->crd ? c->type->kube.group : c->type->kube.plural,
+                                     c->type->crd ? "/" : "", c->type->crd ? c->type->kube.plural : "",
+                                     *c->ns ? arena_printf(c->a, "/%s", c->ns) : "", c->name, uid,
+                                     meta_str(old, "uid"));
+        if ((!rev || !*rev || streq(rev, "0")) && c->type->update_needs_rev && c->verb == DO_UPDATE) {
+                struct causes causes = {.a = c->a};
+
+                causes_add(&causes, "FieldValueInvalid", "metadata.resourceVersion",
+                           "Invalid value: 0x0: must be specified for an update");
+                return fail_invalid_object(c, object, &causes);
+        }
+        if (rev && *rev && !streq(rev, "0") && !streq(rev, meta_str(old, "resourceVersion")))
+                return fail_modified(c);
+        return 0;
+}
+
+static void do_update(struct call *c)
+{
+        struct json *object = c->body, *old;
+
+        if (check_kind(c, object) < 0 || check_names(c, object) < 0)
+                return;
+        if (c->type->to_stored)
+                c->type->to_stored(c->type, object, c->a);
+        old = call_newest(c);
+        if (!old && c->type->create_on_update && !*c->sub) {
+                call_store(c, NULL, object);
+                return;
+        }
+        if (!old) {
+                fail_not_found(c);
+                return;
+        }
+        if (check_preconditions(c, old, object) < 0)
+                return;
+        keep_other_half(c, old, object);
+        call_store(c, old, object);
+}
+
+/* ---- patch */
+
+static struct json *rejected(struct call *c)
+{
+        fail(c, 422, "Invalid", json_object(c->a),
+             "the server rejected our request due to an error in our request");
+        return NULL;
+}
+
+static struct json *apply_config(struct call *c, const struct json *old)
+{
+        struct managed m = {.shape = c->type->shape,
+                            .api_version = kube_api_version(&c->type->kube, c->a),
+                            .manager = c->manager,
+                            .now = loop_wall(c->api->loop),
+                            .force = c->force};
+        struct managed_conflicts conflicts = {0};
+        struct err err = ERR_INIT;
+        struct json *causes, *object = managed_apply(&m, old, c->body, c->a, &conflicts, &err);
+
+        if (object)
+                return object;
+        if (err.code != E_OWNED) {
+                fail_bad_request(c, "%s", err.text);
+                return NULL;
+        }
+        causes = json_array(c->a);
+        for (size_t i = 0; i < conflicts.n; i++)
+                json_append(causes,
+                            json_build(c->a,
+                                       "{'reason': 'FieldManagerConflict', 'message': 'conflict with %s', "
+                                       "'field': %s}",
+                                       conflicts.list[i].manager, conflicts.list[i].field));
+        fail(c, 409, "Conflict", json_build(c->a, "{'causes': %p}", causes), "%s",
+             managed_message(&conflicts, c->a));
+        return NULL;
+}
+
+static struct json *patched(struct call *c, const struct json *old)
+{
+        struct json *object = old ? json_copy(c->a, old) : NULL;
+        struct err err = ERR_INIT;
+
+        switch (c->patch) {
+        case PATCH_JSON:
+                if (json_patch(c->a, &object, c->body, &err) < 0)
+                        return rejected(c);
+                return object;
+        case PATCH_JSON_MERGE:
+                return json_merge_patch(c->a, object, c->body);
+        case PATCH_STRATEGIC:
+                object = strategic_merge(c->type->shape, object, c->body, c->a, &err);
+                if (!object)
+                        fail_bad_request(c, "%s", err.text);
+                return object;
+        case PATCH_APPLY:
+                return apply_config(c, old);
+        }
+        return NULL;
+}
+
+static int check_apply(struct call *c)
+{
+        const char *kind = json_str_or(c->body, "kind", ""),
+                   *version = json_str_or(c->body, "apiVersion", "");
+        const char *name = meta_str(c->body, "name");
+
+        if (!json_is(c->body, JSON_OBJECT) || !*kind)
+                return fail_bad_request(c, "invalid object type: /, Kind=%s", kind);
+        if (!streq(kind, c->type->kube.kind) || !streq(version, kube_api_version(&c->type->kube, c->a)))
+                return fail_bad_request(c, "invalid object type: %s, Kind=%s", version, kind);
+        if (name && *name && !streq(name, c->name))
+                return fail_bad_request(c,
+                                        "the name of the object (%s) does not match the name on the URL (%s)",
+                                        name, c->name);
+        return check_names(c, c->body);
+}
+
+/* Apply may create; its object then gets the name of the URL. */
+static void apply_new(struct call *c, struct json *object)
+{
+        struct json *meta = object_meta(c->a, object);
+        const char *uid = json_str(meta, "uid");
+
+        if (uid && *uid) {
+                fail_conflict(c,
+                              "uid mismatch: the provided object specified uid %s, and no existing object "
+                              "was found",
+                              uid);
+                return;
+        }
+        json_set(c->a, meta, "name", json_string(c->a, c->name));
+        call_store(c, NULL, object);
+}
+
+static void do_patch(struct call *c)
+{
+        struct json *old = call_newest(c), *view, *object;
+
+        if (c->patch == PATCH_APPLY && check_apply(c) < 0)
+                return;
+        if (!old && (c->patch != PATCH_APPLY || *c->sub)) {
+                fail_not_found(c);
+                return;
+        }
+        view = old;
+        if (old && c->type->from_stored) {
+                view = json_copy(c->a, old);
+                c->type->from_stored(c->type, view, c->a);
+        }
+        object = patched(c, view);
+        if (!object)
+                return;
+        if (!json_is(object, JSON_OBJECT)) {
+                rejected(c);
+                return;
+        }
+        if (c->type->to_stored)
+                c->type->to_stored(c->type, object, c->a);
+        if (!old) {
+                apply_new(c, object);
+                return;
+        }
+        if (check_names(c, object) < 0 || check_preconditions(c, old, object) < 0)
+                return;
+        keep_other_half(c, old, object);
+        call_store(c, old, object);
+}
+
+void api_do(struct call *c)
+{
+        if (!c->sub)
+                c->sub = "";
+        if (!c->manager)
+                c->manager = "unknown";
+        switch (c->verb) {
+        case DO_GET:
+                do_get(c);
+                break;
+        case DO_CREATE:
+                do_create(c);
+                break;
+        case DO_UPDATE:
+                do_update(c);
+                break;
+        case DO_PATCH:
+                do_patch(c);
+                break;
+        case DO_DELETE:
+                do_delete(c);
+                break;
+        case DO_LIST:
+        case DO_WATCH:
+        case DO_DELETE_COLLECTION:
+                fail_method(c); /* these need a selector: see request.c */
+                break;
+        }
+}
