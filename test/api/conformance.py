@@ -41,26 +41,30 @@ DIFF_LINES = 60
 class Suite:
     def __init__(self, left, right, record):
         self.left, self.right, self.record = left, right, record
+        self.apart = left.token != right.token  # one server twice: names differ, and what is made from them
         self.custom = CUSTOM
         self._numbers = iter(range(1, 1 << 20))
         self._lock = threading.Lock()
         self._namespaces = []
 
     def namespace(self, name):
-        """A new namespace on both sides, with its service account (pods need it); returns the two names."""
+        """Makes a namespace on both sides; returns the two names."""
         with self._lock:
             number = next(self._numbers)
         names = [f"{name[:20]}-{number}-{side.token}" for side in (self.left, self.right)]
-        self._namespaces += zip((self.left, self.right), names)
         for side, ns in zip((self.left, self.right), names):
+            self._namespaces.append((side, ns))
             side.call("POST", "/api/v1/namespaces", {"metadata": {"name": ns}})
+        return names
+
+    def ready(self, names):
+        """Waits until the namespaces have their service account, without which no pod is taken."""
         for side, ns in zip((self.left, self.right), names):
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 30
             while side.call("GET", f"/api/v1/namespaces/{ns}/serviceaccounts/default")[0] != 200:
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.03)
-        return names
 
     def sweep(self, t):
         for plural in sorted(t.touched):
@@ -85,9 +89,8 @@ class Suite:
                 self.sweep(t)
         return "\n".join(t.recording).splitlines()
 
-    def run_case(self, case, shared, pool):
+    def run_case(self, case, names, pool):
         """The recordings of both sides."""
-        names = self.namespace(case.group) if case.own else shared
         futures = [pool.submit(self.run_on, case, side, ns) for side, ns in zip((self.left, self.right), names)]
         return [f.result() for f in futures]
 
@@ -143,19 +146,21 @@ class Report:
 
 
 def run_all(suite, groups, report, workers):
-    def run_group(name, pool):
-        cases = groups[name]
-        shared = suite.namespace(name) if any(not c.own for c in cases) else None
+    """Cases with a namespace of their own run beside all others; the rest of a group one after the other."""
+    def run(cases, names, pool):
+        suite.ready(names)
         for case in cases:
             began = time.monotonic()
-            left, right = suite.run_case(case, shared, pool)
+            left, right = suite.run_case(case, names, pool)
             report.add(case, left, right, time.monotonic() - began)
 
+    lanes = [[c] for cases in groups.values() for c in cases if c.own]
+    lanes += sorted(filter(None, ([c for c in cases if not c.own] for cases in groups.values())),
+                    key=lambda cases: -sum(1 + 4 * c.kubectl for c in cases))
     with concurrent.futures.ThreadPoolExecutor(2 * workers) as pool, \
-            concurrent.futures.ThreadPoolExecutor(workers) as lanes:
-        # the groups that wait for controllers first: they take longest
-        order = sorted(groups, key=lambda name: -sum(1 + 3 * c.own + 2 * c.kubectl for c in groups[name]))
-        for future in [lanes.submit(run_group, name, pool) for name in order]:
+            concurrent.futures.ThreadPoolExecutor(workers) as runners:
+        names = list(pool.map(suite.namespace, [lane[0].group for lane in lanes]))
+        for future in [runners.submit(run, lane, pair, pool) for lane, pair in zip(lanes, names)]:
             future.result()
 
 
@@ -177,7 +182,7 @@ def arguments():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--omissions", action="store_true")
     parser.add_argument("--diff-lines", type=int, default=DIFF_LINES)
-    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=6)
     return parser.parse_args()
 
 

@@ -17,9 +17,9 @@ is swept after each; `own=True` asks for a new one, where controllers come later
 
 import json
 import re
-import select
 import shlex
 import ssl
+import threading
 import time
 import urllib.parse
 
@@ -224,7 +224,7 @@ class T:
         if err:
             self.note("(standard error)")
             self.print(err)
-        self.touched.update(SWEPT)
+        self.kubectl_was_used()
         return out
 
     def print(self, text):
@@ -239,9 +239,13 @@ class T:
         argv = shlex.split(self.fill(line)) if isinstance(line, str) else [self.fill(a) for a in line]
         return argv if "-n" in argv or "-A" in argv else ["-n", self.ns, *argv]
 
-    def kubectl_start(self, line):
-        """A command that goes on: .lines(N) waits for N lines of it, .end() stops it; both record."""
-        return Running(self, line)
+    def kubectl_start(self, line, watching=True):
+        """A command that goes on, when it watches: .lines(N) waits for N lines of it, .end() for its end."""
+        return Running(self, line, watching)
+
+    def kubectl_was_used(self):
+        """It may have made anything."""
+        self.touched.update(SWEPT, self.suite.custom)
 
     def finish(self):
         for watch in self._watches:
@@ -249,34 +253,57 @@ class T:
 
 
 class Running:
-    def __init__(self, t, line):
-        self._t = t
-        self._popen = t.side.kubectl_start(t._argv(line))
-        t.note(f"> kubectl {line} &")
-        t.touched.update(SWEPT)
-        t._watches.append(self)
+    """kubectl with its log of requests on, which is read to know when it watches and is not recorded."""
 
-    def lines(self, count, seconds=30):
-        deadline = time.monotonic() + seconds
+    LOG = re.compile(r"[IWE]\d{4} [\d:.]+ ")
+
+    def __init__(self, t, line, watching):
+        self._t, self._lines, self._ended = t, [], False
+        self._watching = False
+        self._changed = threading.Condition()
+        self._popen = t.side.kubectl_start([*t._argv(line), "-v=6"])
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        t.note(f"> kubectl {line} &")
+        t.kubectl_was_used()
+        t._watches.append(self)
+        if watching:
+            self._until(lambda: self._watching, 30)
+
+    def _read(self):
+        for line in self._popen.stdout:
+            with self._changed:
+                if self.LOG.match(line):
+                    self._watching = self._watching or "watch=true" in line
+                else:
+                    self._lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _until(self, condition, seconds):
+        with self._changed:
+            return self._changed.wait_for(lambda: condition() or self._ended, seconds) and condition()
+
+    def lines(self, count, seconds=20):
+        """Waits for COUNT lines and records them."""
+        self._until(lambda: len(self._lines) >= count, seconds)
         for _ in range(count):
-            ready = select.select([self._popen.stdout], [], [], max(0, deadline - time.monotonic()))[0]
-            line = self._popen.stdout.readline() if ready else ""
-            self._t.note("| " + self._t.mask.printed(line.rstrip("\n")) if line else "! nothing came")
+            self._t.note("| " + self._t.mask.printed(self._lines.pop(0)) if self._lines else "! nothing came")
 
     def end(self, seconds=30):
-        """Waits until the command ends by itself; records its exit code and what is left of its output."""
-        try:
-            out, _ = self._popen.communicate(timeout=seconds)
-        except Exception:  # pylint: disable=broad-except
+        """Waits until the command ends by itself; records what is left of its output, and its exit code."""
+        if not self._until(lambda: self._ended, seconds):
             self._t.note("! it did not end")
             return
-        self._t.print(out)
-        self._t.note(f"< exit {self._popen.returncode}")
+        self._t.print("\n".join(self._lines))
+        self._t.note(f"< exit {self._popen.wait()}")
 
     def close(self):
         if self._popen.poll() is None:
             self._popen.kill()
-            self._popen.communicate()
+        self._popen.wait()
 
 
 class Watch:
