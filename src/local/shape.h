@@ -44,14 +44,16 @@ struct shape {
         const char *gvk;                  /* definition of a kind: "batch/v1/Job", "/v1/Pod"; may be NULL */
         const struct shape_field *fields; /* SHAPE_OBJECT, sorted by name */
         size_t n_fields;
-        const struct shape *elem; /* SHAPE_MAP, SHAPE_LIST; never NULL there */
-        enum shape_list list;     /* SHAPE_LIST, for server-side apply */
-        const char *const *keys;  /* LIST_MAP; NULL-terminated */
+        const char *const *required; /* names of fields, as the type lists them; NULL-terminated, or NULL */
+        const struct shape *elem;    /* SHAPE_MAP, SHAPE_LIST; never NULL there */
+        enum shape_list list;        /* SHAPE_LIST, for server-side apply */
+        const char *const *keys;     /* LIST_MAP; NULL-terminated */
         bool list_told; /* the kind of list is told by the type, not concluded from the patch strategy */
         bool atomic;    /* object or map that is owned as a whole */
         bool preserve;  /* SHAPE_OBJECT: unknown fields are kept, of any shape */
         bool embedded;  /* has apiVersion, kind and metadata of its own */
         bool nullable;  /* custom resources */
+        bool deduced; /* root of a custom resource: server-side apply knows no types of it, only what it sees */
         const struct json
                 *schema; /* custom resources: what it was made from, for what OpenAPI tells besides */
 };

@@ -7,26 +7,40 @@
 struct maker {
         const struct shapes *builtin;
         struct arena *a;
+        bool *deduced; /* Kubernetes 1.20 drops all it knows for server-side apply where there is an int-or-string */
 };
 
-/* What the API server says of these three in every custom resource. */
+#define CONVENTIONS "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+
+/* What the API server says of these three in every custom resource, and in an object inside another. */
 static const struct {
-        const char *name, *description;
+        const char *name, *description, *embedded;
 } COMMON[] = {
         {"apiVersion",
          "APIVersion defines the versioned schema of this representation of an object. Servers should "
          "convert "
-         "recognized schemas to the latest internal value, and may reject unrecognized values. More info: "
-         "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources"},
+         "recognized schemas to the latest internal value, and may reject unrecognized values. More "
+         "info: " CONVENTIONS "#resources",
+         "apiVersion defines the versioned schema of this representation of an object. More "
+         "info: " CONVENTIONS "#resources"},
         {"kind",
          "Kind is a string value representing the REST resource this object represents. Servers may infer "
          "this "
-         "from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: "
-         "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds"},
-        {"metadata",
-         "Standard object's metadata. More info: "
-         "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"},
+         "from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More "
+         "info: " CONVENTIONS "#types-kinds",
+         "kind is a string value representing the type of this object. In CamelCase. More info: " CONVENTIONS
+         "#types-kinds"},
+        {"metadata", "Standard object's metadata. More info: " CONVENTIONS "#metadata",
+         "Standard object's metadata. More info: " CONVENTIONS "#metadata"},
 };
+
+const char *shape_common_description(const char *name, bool embedded)
+{
+        for (size_t i = 0; i < ARRAY_LEN(COMMON); i++)
+                if (streq(COMMON[i].name, name))
+                        return embedded ? COMMON[i].embedded : COMMON[i].description;
+        return NULL;
+}
 
 static const struct shape STRING = {.kind = SHAPE_STRING};
 
@@ -56,7 +70,7 @@ static bool contains(const struct json *list, const char *text)
         return false;
 }
 
-static const struct shape *make(const struct maker *m, const struct json *schema, bool is_root);
+static struct shape *make(const struct maker *m, const struct json *schema, bool is_root);
 
 /* Fields from PROPERTIES; with COMMON ones in place of what it says of them where the object has them. */
 static void add_fields(const struct maker *m, const struct json *schema, bool with_common, struct shape *s)
@@ -71,7 +85,7 @@ static void add_fields(const struct maker *m, const struct json *schema, bool wi
                 fields[n++] = (struct shape_field){
                         .name = COMMON[i].name,
                         .shape = common_shape(m, i),
-                        .description = COMMON[i].description,
+                        .description = s->embedded ? COMMON[i].embedded : COMMON[i].description,
                         .required = contains(required, COMMON[i].name) ||
                                     (s->embedded && !streq(COMMON[i].name, "metadata")),
                 };
@@ -140,13 +154,11 @@ static const struct {
         {"boolean", SHAPE_BOOLEAN},
 };
 
-static const struct shape *make(const struct maker *m, const struct json *schema, bool is_root)
+static struct shape *make(const struct maker *m, const struct json *schema, bool is_root)
 {
         const char *type = json_str(schema, "type");
         struct shape *s;
 
-        if (!schema)
-                return &SHAPE_ANYTHING;
         s = arena_new(m->a, struct shape);
         s->kind = SHAPE_ANY;
         s->schema = schema;
@@ -159,6 +171,7 @@ static const struct shape *make(const struct maker *m, const struct json *schema
                 make_list(m, schema, s);
         } else if (json_bool(schema, "x-kubernetes-int-or-string", false)) {
                 s->kind = SHAPE_INT_OR_STRING;
+                *m->deduced = true;
         } else {
                 for (size_t i = 0; i < ARRAY_LEN(SCALARS); i++)
                         if (streq(type, SCALARS[i].type))
@@ -168,7 +181,7 @@ static const struct shape *make(const struct maker *m, const struct json *schema
 }
 
 /* Without a schema: a kind that may have any fields beside the common ones. */
-static const struct shape *make_open(const struct maker *m)
+static struct shape *make_open(const struct maker *m)
 {
         struct shape *s = arena_new(m->a, struct shape);
 
@@ -181,11 +194,12 @@ static const struct shape *make_open(const struct maker *m)
 struct shapes *shapes_of_crd(const struct shapes *builtin, const struct json *spec)
 {
         struct shapes *s = xcalloc(1, sizeof(*s));
-        struct maker m = {builtin, &s->arena};
+        bool deduced = false;
+        struct maker m = {builtin, &s->arena, &deduced};
+        struct shape *root = json_is(spec, JSON_OBJECT) ? make(&m, json_copy(&s->arena, spec), true)
+                                                        : make_open(&m);
 
-        if (json_is(spec, JSON_OBJECT))
-                s->root = make(&m, json_copy(&s->arena, spec), true);
-        else
-                s->root = make_open(&m);
+        root->deduced = deduced;
+        s->root = root;
         return s;
 }

@@ -18,5 +18,8 @@ int shapes_read_table(struct shapes *s, struct str table, struct err *err) _must
 /* Sorts the fields of an object by their names, as shape_find() needs them. */
 void shape_sort_fields(struct shape_field *fields, size_t n);
 
+/* What the API server says of apiVersion, kind and metadata of a custom resource, or of an object inside one. */
+const char *shape_common_description(const char *name, bool embedded);
+
 /* The table that is built in; made from types/core.types. */
 extern const char SHAPE_TABLE[];

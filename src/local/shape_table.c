@@ -175,12 +175,26 @@ static int read_options(struct reader *r, struct str rest, struct shape *shape, 
         return 0;
 }
 
+/* The table has required fields in the order in which messages name them. */
+static const char *const *required_fields(struct reader *r)
+{
+        const char **names = arena_new_array(r->a, const char *, r->fields.n + 1);
+        size_t n = 0;
+
+        vec_foreach (field, &r->fields) {
+                if (field->required)
+                        names[n++] = field->name;
+        }
+        return names;
+}
+
 static void finish_definition(struct reader *r)
 {
         if (r->current && r->fields.n) {
                 struct shape_field *fields = arena_memdup(r->a, r->fields.v,
                                                           r->fields.n * sizeof(*r->fields.v));
 
+                r->current->required = required_fields(r);
                 shape_sort_fields(fields, r->fields.n);
                 r->current->fields = fields;
                 r->current->n_fields = r->fields.n;
