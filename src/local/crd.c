@@ -134,7 +134,7 @@ static struct api_type *make_type(struct api *api, struct crd *crd, const struct
         t->kube.has_status = json_path(version, "subresources.status");
         t->subresources = t->kube.has_status ? status_only : NULL;
         t->store = store_type(api->store, crd->name);
-        t->storage_hash = "";
+        t->storage_hash = types_storage_hash(t->kube.group, storage, t->kube.kind, &crd->a);
         t->verbs = VERB_ALL;
         t->name = NAME_SUBDOMAIN;
         t->has_generation = true;
