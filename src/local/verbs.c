@@ -57,6 +57,14 @@ struct json *call_remove(struct call *c, const struct json *old)
 
 /* ---- what every write goes through */
 
+/* Taking a member takes its name away, too. */
+static void move_member(struct arena *a, struct json *from, struct json *member, struct json *to)
+{
+        struct str key = str_n(member->key, member->key_len);
+
+        json_setn(a, to, key, json_take(from, member));
+}
+
 static void set_type(struct call *c, struct json *object)
 {
         struct json *rest = json_object(c->a), *first;
@@ -67,11 +75,11 @@ static void set_type(struct call *c, struct json *object)
         json_remove(object, "kind");
         json_remove(object, "apiVersion");
         while ((first = json_first(object)))
-                json_set(c->a, rest, first->key, json_take(object, first));
+                move_member(c->a, object, first, rest);
         json_set(c->a, object, "kind", json_string(c->a, c->type->kube.kind));
         json_set(c->a, object, "apiVersion", json_string(c->a, version));
         while ((first = json_first(rest)))
-                json_set(c->a, object, first->key, json_take(rest, first));
+                move_member(c->a, rest, first, object);
 }
 
 static struct strategy_context context(struct call *c)
