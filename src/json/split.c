@@ -2,8 +2,12 @@
  * Only quotes, backslashes and brackets are looked at inside a value: it ends where the nesting comes back to where
  * it began. What surrounds the values is a handful of states, one byte at a time.
  */
-#include "json/split.h"
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "json/internal.h"
+#include "json/split.h"
 
 enum state {
         BETWEEN, /* values: before the next one; items: before the object */
@@ -103,21 +107,76 @@ static const char *skip_string(struct json_split *s, const char *at, const char 
         return at;
 }
 
-/* Goes on in the value begun with begin_value(). Returns where it ends, or NULL when it goes beyond END. */
-static const char *skip_nested(struct json_split *s, const char *at, const char *end)
+enum { BLOCK = 64 };
+
+#ifdef __SSE2__
+struct block {
+        uint64_t quotes, slashes, opening, closing; /* one bit a byte */
+};
+
+static inline uint64_t is_at(__m128i w, char c, int shift)
+{
+        return (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(w, _mm_set1_epi8(c))) << shift;
+}
+
+static struct block read_block(const char *at)
+{
+        struct block b = {0};
+
+        for (int i = 0; i < BLOCK; i += 16) {
+                __m128i w = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
+                __m128i brackets = _mm_or_si128(w, _mm_set1_epi8(0x20)); /* [ and ] become { and } */
+
+                b.quotes |= is_at(w, '"', i);
+                b.slashes |= is_at(w, '\\', i);
+                b.opening |= is_at(brackets, '{', i);
+                b.closing |= is_at(brackets, '}', i);
+        }
+        return b;
+}
+
+/* Goes on over whole blocks in which the value cannot end. Escapes are not for it. */
+static const char *skip_blocks(struct json_split *s, const char *at, const char *end)
+{
+        for (; end - at >= BLOCK && !s->escape; at += BLOCK) {
+                struct block b = read_block(at);
+                uint64_t inside = b.quotes; /* a string: bytes with an odd number of quotes up to them */
+                unsigned closed;
+
+                for (int shift = 1; shift < BLOCK; shift *= 2)
+                        inside ^= inside << shift;
+                if (s->in_string)
+                        inside = ~inside;
+                closed = (unsigned)__builtin_popcountll(b.closing & ~inside);
+                if (b.slashes || closed >= s->depth)
+                        break;
+                s->depth += (unsigned)__builtin_popcountll(b.opening & ~inside) - closed;
+                s->in_string = inside >> (BLOCK - 1);
+        }
+        return at;
+}
+#else
+static const char *skip_blocks(struct json_split *s, const char *at, const char *end)
+{
+        return at;
+}
+#endif
+
+/* Goes on in the value begun with begin_value(). Returns true where it ends; otherwise *AT has come to END. */
+static bool skip_bytes(struct json_split *s, const char **at, const char *end)
 {
         static const int8_t step[256] = {['{'] = 1, ['['] = 1, ['}'] = -1, [']'] = -1, ['"'] = 2};
 
-        while (at < end) {
+        while (*at < end) {
                 int8_t what;
 
                 if (s->in_string) {
-                        at = skip_string(s, at, end);
+                        *at = skip_string(s, *at, end);
                         if (s->shape == STRING && !s->in_string)
-                                return at;
+                                return true;
                         continue;
                 }
-                what = step[(unsigned char)*at++];
+                what = step[(unsigned char)*(*at)++];
                 if (what == 0)
                         continue;
                 if (what == 2) {
@@ -126,6 +185,17 @@ static const char *skip_nested(struct json_split *s, const char *at, const char 
                 }
                 s->depth += (unsigned)what;
                 if (s->depth == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Returns where the value ends, or NULL when it goes beyond END. */
+static const char *skip_nested(struct json_split *s, const char *at, const char *end)
+{
+        while (at < end) {
+                at = skip_blocks(s, at, end);
+                if (skip_bytes(s, &at, end - at > BLOCK ? at + BLOCK : end))
                         return at;
         }
         return NULL;

@@ -72,6 +72,32 @@ static void test_a_watch_is_cut_into_events(void **state)
         check(SPLIT_VALUES, "} {]", "}|{]|", "");
 }
 
+/* Long enough for the steps of many bytes, with everything that they must see, also where one ends. */
+static void test_long_values(void **state)
+{
+        _cleanup_(buf_done) struct buf text = BUF_INIT(100000), want = BUF_INIT(100000);
+
+        for (size_t pad = 0; pad < 70; pad++) {
+                size_t start = text.n;
+
+                buf_adds(&text, "{\"pad\":\"");
+                for (size_t i = 0; i < pad; i++)
+                        buf_addc(&text, "}]{[x,:"[i % 7]);
+                buf_adds(&text, pad % 3 == 0 ? "\\\"}" : "");
+                buf_adds(&text, "\",\"deep\":[[[{\"a\":{}},\"]]]]\",[1,[2,[3]]]]],{\"b\":[");
+                buf_adds(&text, "\"0123456789012345678901234567890123456789\",{\"{\":\"}\"},[],[{}]]}]}");
+                buf_add(&want, text.p + start, text.n - start);
+                buf_addc(&want, '|');
+        }
+        for (size_t size = 1; size <= text.n; size += size < 300 ? 1 : 997) {
+                _cleanup_(buf_done) struct buf got = BUF_INIT(100000), kept = BUF_INIT(100000);
+                struct err err = ERR_INIT;
+
+                assert_int_equal(split(SPLIT_VALUES, buf_str(&text), size, 1000, &got, &kept, &err), 0);
+                assert_str(buf_str(&got), buf_cstr(&want));
+        }
+}
+
 static void test_a_list_is_cut_into_items(void **state)
 {
         check(SPLIT_ITEMS,
@@ -156,11 +182,9 @@ static void test_whole_values_are_not_copied(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_watch_is_cut_into_events),
-        cmocka_unit_test(test_a_list_is_cut_into_items),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_a_refusal_stops_it),
-        cmocka_unit_test(test_whole_values_are_not_copied),
+        cmocka_unit_test(test_a_watch_is_cut_into_events), cmocka_unit_test(test_long_values),
+        cmocka_unit_test(test_a_list_is_cut_into_items),   cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_a_refusal_stops_it),         cmocka_unit_test(test_whole_values_are_not_copied),
 };
 
 UNIT_MAIN(tests)
