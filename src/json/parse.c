@@ -19,8 +19,11 @@ struct parser {
         struct json *value; /* the last one read */
         const char *key;    /* of the value that comes next */
         uint32_t key_len;
-        unsigned depth; /* how much deeper it may get */
-        size_t nodes;   /* how many more there may be */
+        unsigned depth;               /* how much deeper it may get */
+        size_t nodes;                 /* how many more there may be */
+        const char *const *leave_out; /* of the limits; NULL: nothing */
+        size_t way;                   /* how many of its names are objects around what is left out */
+        struct str unwanted;          /* its last name */
         const char *line_start;
         unsigned line;
         struct err *err;
@@ -254,25 +257,6 @@ static char *string_value(struct parser *p, char *at)
         return at;
 }
 
-/* A member name, the colon included. */
-static char *parse_key(struct parser *p, char *at)
-{
-        struct text t;
-
-        at = skip_blanks(p, at);
-        if (*at != '"')
-                return fail(p, at, "expected a member name");
-        at = parse_string(p, at, &t);
-        if (!at)
-                return NULL;
-        at = skip_blanks(p, at);
-        if (*at != ':')
-                return fail(p, at, "expected ':'");
-        p->key = t.p;
-        p->key_len = t.n;
-        return at + 1;
-}
-
 static inline bool is_digit(char c)
 {
         return (unsigned char)(c - '0') < 10;
@@ -300,11 +284,8 @@ static inline char *skip_fraction(struct parser *p, char *at)
         return at;
 }
 
-static char *number_value(struct parser *p, char *at)
+static inline char *skip_number(struct parser *p, char *at)
 {
-        const char *start = at;
-        struct json *j;
-
         at += *at == '-';
         if (*at == '0') {
                 at++;
@@ -313,7 +294,15 @@ static char *number_value(struct parser *p, char *at)
         } else {
                 at = skip_digits(p, at);
         }
-        at = at ? skip_fraction(p, at) : NULL;
+        return at ? skip_fraction(p, at) : NULL;
+}
+
+static char *number_value(struct parser *p, char *at)
+{
+        const char *start = at;
+        struct json *j;
+
+        at = skip_number(p, at);
         j = at ? new_node(p, start, JSON_NUMBER) : NULL;
         if (!j)
                 return NULL;
@@ -322,18 +311,23 @@ static char *number_value(struct parser *p, char *at)
         return at;
 }
 
-static char *word_value(struct parser *p, char *at, struct str word, enum json_type type, bool truth)
+static char *skip_word(struct parser *p, char *at, struct str word)
 {
-        struct json *j;
-
         if ((size_t)(p->end - at) < word.n || memcmp(at, word.p, word.n) != 0)
                 return fail(p, at, "expected a value");
-        j = new_node(p, at, type);
+        return at + word.n;
+}
+
+static char *word_value(struct parser *p, char *at, struct str word, enum json_type type, bool truth)
+{
+        char *end = skip_word(p, at, word);
+        struct json *j = end ? new_node(p, at, type) : NULL;
+
         if (!j)
                 return NULL;
         if (type == JSON_BOOL)
                 j->truth = truth;
-        return at + word.n;
+        return end;
 }
 
 /* Opens a container: the values that follow are its own until close_container(). */
@@ -446,6 +440,111 @@ static char *close_container(struct parser *p, char *at)
         return at + 1;
 }
 
+/* ---- what is left out: the same rules, without nodes */
+
+/* A member name, the colon included. */
+static inline char *skip_name(struct parser *p, char *at, struct text *ret)
+{
+        at = skip_blanks(p, at);
+        if (*at != '"')
+                return fail(p, at, "expected a member name");
+        at = parse_string(p, at, ret);
+        if (!at)
+                return NULL;
+        at = skip_blanks(p, at);
+        return *at == ':' ? at + 1 : fail(p, at, "expected ':'");
+}
+
+static char *skip_value(struct parser *p, char *at);
+
+/* AT is the opening bracket. */
+static char *skip_members(struct parser *p, char *at)
+{
+        bool object = *at == '{';
+        char end = object ? '}' : ']';
+        struct text name;
+
+        at = skip_blanks(p, at + 1);
+        if (*at == end)
+                return at + 1;
+        for (;; at++) {
+                at = object ? skip_name(p, at, &name) : at;
+                at = at ? skip_value(p, at) : NULL;
+                at = at ? skip_blanks(p, at) : NULL;
+                if (!at || *at == end)
+                        return at ? at + 1 : NULL;
+                if (*at != ',')
+                        return fail(p, at, object ? "expected ',' or '}'" : "expected ',' or ']'");
+        }
+}
+
+/* Calls itself no deeper than a document may be. */
+static char *skip_value(struct parser *p, char *at)
+{
+        struct text t;
+
+        at = skip_blanks(p, at);
+        switch (*at) {
+        case '"':
+                return parse_string(p, at, &t);
+        case '{':
+        case '[':
+                if (p->depth == 0)
+                        return too_large(p, at, "nested too deeply");
+                p->depth--;
+                at = skip_members(p, at);
+                p->depth++;
+                return at;
+        case '-':
+        case '0' ... '9':
+                return skip_number(p, at);
+        case 't':
+                return skip_word(p, at, STR("true"));
+        case 'f':
+                return skip_word(p, at, STR("false"));
+        case 'n':
+                return skip_word(p, at, STR("null"));
+        default:
+                return fail(p, at, "expected a value");
+        }
+}
+
+/* Whether the member NAME of the open object is the one to leave out: the objects around it must be the way to it. */
+static bool is_unwanted(const struct parser *p, struct str name)
+{
+        const struct json *j = p->open;
+
+        if (!p->leave_out || !str_eq(name, p->unwanted))
+                return false;
+        for (size_t i = p->way; i; i--, j = j->next)
+                if (!json_key_is(j, str_of(p->leave_out[i - 1])))
+                        return false; /* the outermost has no name */
+        return !j->next;
+}
+
+/* The name of the next member that is kept, or the end of the object. */
+static char *parse_key(struct parser *p, char *at)
+{
+        struct text t;
+
+        for (;; at++) {
+                at = skip_name(p, at, &t);
+                if (!at)
+                        return NULL;
+                if (__builtin_expect(t.n != p->unwanted.n || !is_unwanted(p, str_n(t.p, t.n)), 1))
+                        break;
+                at = skip_value(p, at);
+                at = at ? skip_blanks(p, at) : NULL;
+                if (!at || *at == '}')
+                        return at ? close_container(p, at) : NULL;
+                if (*at != ',')
+                        return fail(p, at, "expected ',' or '}'");
+        }
+        p->key = t.p;
+        p->key_len = t.n;
+        return at;
+}
+
 static char *begin_object(struct parser *p, char *at)
 {
         at = open_container(p, at, JSON_OBJECT);
@@ -540,6 +639,12 @@ struct json *json_parse_insitu(struct arena *a, char *text, size_t n, const stru
         }
         p.depth = MIN(limits && limits->depth ? limits->depth : d->depth, (unsigned)JSON_DEPTH_HARD);
         p.nodes = limits && limits->nodes ? limits->nodes : d->nodes;
+        if (limits && limits->leave_out) {
+                p.leave_out = limits->leave_out;
+                while (p.leave_out[p.way + 1])
+                        p.way++;
+                p.unwanted = str_of(p.leave_out[p.way]);
+        }
         p.line_start = text;
         p.line = 1;
         text[n] = '\0';

@@ -234,12 +234,13 @@ static void left_behind(struct reflector *r, const char *server_version)
  * 1: the value is in RET. 0: it is over our limits (nested too deeply, too many values): left out, because whoever may
  * write one such object must not be able to blind us to all others.
  */
-static int parse_or_skip(struct reflector *r, struct str text, struct json **ret, struct err *err)
+static int parse_or_skip(struct reflector *r, struct str text, const struct json_limits *limits,
+                         struct json **ret, struct err *err)
 {
         struct err why = ERR_INIT;
 
         arena_reset(&r->arena, KEEP_ARENA);
-        *ret = json_parse(&r->arena, text, NULL, &why);
+        *ret = json_parse(&r->arena, text, limits, &why);
         if (*ret)
                 return 1;
         if (why.code != E_TOO_LARGE)
@@ -257,7 +258,7 @@ static int on_item(void *arg, struct str text, struct err *err)
 {
         struct reflector *r = arg;
         struct json *object;
-        int got = parse_or_skip(r, text, &object, err);
+        int got = parse_or_skip(r, text, &KUBE_OBJECT_LIMITS, &object, err);
 
         return got > 0 ? cache_put(r->cache, object, &r->arena, true, err) : got;
 }
@@ -422,7 +423,7 @@ static int on_event(void *arg, struct str text, struct err *err)
         struct reflector *r = arg;
         struct json *event, *object;
         const char *type;
-        int got = parse_or_skip(r, text, &event, err);
+        int got = parse_or_skip(r, text, &KUBE_WATCHED_LIMITS, &event, err);
 
         if (got <= 0)
                 return got;

@@ -13,6 +13,11 @@ const struct kube_type KUBE_ROLEBINDING = {"rbac.authorization.k8s.io", "v1", "r
 const struct kube_type KUBE_SERVICEACCOUNT = {"", "v1", "serviceaccounts", "ServiceAccount",
                                               .namespaced = true};
 
+static const char *const managed_fields[] = {"object", "metadata", "managedFields", NULL};
+
+const struct json_limits KUBE_WATCHED_LIMITS = {.leave_out = managed_fields};
+const struct json_limits KUBE_OBJECT_LIMITS = {.leave_out = managed_fields + 1};
+
 const char *kube_api_version(const struct kube_type *type, struct arena *a)
 {
         if (!type->group[0])

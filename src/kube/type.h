@@ -17,6 +17,9 @@ struct kube_type {
 extern const struct kube_type KUBE_CONFIGMAP, KUBE_EVENT /* events.k8s.io/v1 */, KUBE_JOB, KUBE_LEASE,
         KUBE_NAMESPACE, KUBE_NODE, KUBE_POD, KUBE_ROLE, KUBE_ROLEBINDING, KUBE_SERVICEACCOUNT;
 
+/* For json_parse(): an object, or the event of a watch with one in it, without metadata.managedFields. */
+extern const struct json_limits KUBE_OBJECT_LIMITS, KUBE_WATCHED_LIMITS;
+
 /* "batch/v1" or "v1". */
 const char *kube_api_version(const struct kube_type *type, struct arena *a);
 /* /apis/batch/v1/namespaces/NS/jobs/NAME/SUB; NS, NAME and SUB may be NULL. Every segment is encoded. */

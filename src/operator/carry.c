@@ -73,6 +73,11 @@ struct json *carry_parse(struct task *t, const struct kube_answer *answer)
         return json_parse(&t->arena, answer->body, NULL, NULL);
 }
 
+const char *carry_version(struct task *t, const struct kube_answer *answer)
+{
+        return meta_str(json_parse(&t->arena, answer->body, &KUBE_OBJECT_LIMITS, NULL), "resourceVersion");
+}
+
 /* ---- what must not exist */
 
 static void on_deleted(void *arg, const struct kube_answer *answer, const struct err *err)
@@ -128,7 +133,7 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
                 carry_failed(t, err, answer->retry_after);
                 return;
         }
-        version = meta_str(carry_parse(t, answer), "resourceVersion");
+        version = carry_version(t, answer);
         expect_version(t->item, &t->rt->sources[0], version);
         if (version && streq(version, meta_str(t->view.request, "resourceVersion")))
                 settled_remember(t->item, uid, version, t->target_hash); /* all of ours is there already */

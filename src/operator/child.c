@@ -66,10 +66,10 @@ static void dress(struct task *t, struct must_exist *e)
                  json_string(a, t->target_hash));
 }
 
-static void expect(struct task *t, const struct json *object)
+static void expect(struct task *t, const char *version)
 {
         if (t->target)
-                expect_version(t->item, t->target, meta_str(object, "resourceVersion"));
+                expect_version(t->item, t->target, version);
 }
 
 /* ---- apply */
@@ -85,7 +85,7 @@ static void on_applied(void *arg, const struct kube_answer *answer, const struct
                 return;
         }
         got = carry_parse(t, answer);
-        expect(t, got);
+        expect(t, meta_str(got, "resourceVersion"));
         if (meta_str(got, "uid") && !contains(got, t->creating->json))
                 settled_remember(t->item, meta_str(got, "uid"), meta_str(got, "resourceVersion"),
                                  t->target_hash);
@@ -237,7 +237,7 @@ static void on_looked_at_existing(void *arg, const struct kube_answer *answer, c
         } else if (!as_planned(t, found)) {
                 take_over(t, found);
         } else {
-                expect(t, found);
+                expect(t, meta_str(found, "resourceVersion"));
                 carry_next(t);
         }
 }
@@ -256,7 +256,7 @@ static void on_created(void *arg, const struct kube_answer *answer, const struct
                 carry_failed(t, err, answer->retry_after);
                 return;
         }
-        expect(t, carry_parse(t, answer));
+        expect(t, carry_version(t, answer));
         carry_next(t);
 }
 

@@ -133,6 +133,53 @@ static void test_limits(void **state)
         assert_string_equal(err.text, "JSON of 7 bytes is over the limit of 6");
 }
 
+static void test_a_member_is_left_out(void **state)
+{
+        static const char *const names[] = {"m", "f", NULL};
+        static const struct json_limits limits = {.depth = 4, .leave_out = names};
+        static const struct {
+                const char *text, *kept; /* NULL: refused */
+        } cases[] = {
+                {"{\"m\":{\"f\":[1,-2.5e3,{\"x\":\"\\u00e9\",\"f\":null},true,false,{},[]],\"g\":1}}",
+                 "{\"m\":{\"g\":1}}"},
+                {"{\"m\":{\"e\":0,\"f\":{\"m\":{\"f\":1}},\"g\":1}}", "{\"m\":{\"e\":0,\"g\":1}}"},
+                {"{\"m\":{\"e\":0 , \"f\" : \"x\" },\"n\":1}", "{\"m\":{\"e\":0},\"n\":1}"},
+                {"{\"m\":{\"f\":1,\"f\":2,\"\":3},\"m\":{\"f\":4}}", "{\"m\":{}}"},
+                {"{\"m\":{ \"f\" : 1 } }", "{\"m\":{}}"},
+                /* Only there: not higher, not deeper, not in an array. */
+                {"{\"f\":1,\"m\":[{\"f\":2}]}", "{\"f\":1,\"m\":[{\"f\":2}]}"},
+                {"{\"m\":{\"m\":{\"f\":3}},\"n\":{\"f\":4}}", "{\"m\":{\"m\":{\"f\":3}},\"n\":{\"f\":4}}"},
+                {"[{\"m\":{\"f\":5}}]", "[{\"m\":{\"f\":5}}]"},
+                /* The same rules. */
+                {"{\"m\":{\"f\":[1,]}}", NULL},
+                {"{\"m\":{\"f\":{\"a\" 1}}}", NULL},
+                {"{\"m\":{\"f\":{\"a\":1,}}}", NULL},
+                {"{\"m\":{\"f\":{1:2}}}", NULL},
+                {"{\"m\":{\"f\":[1}}}", NULL},
+                {"{\"m\":{\"f\":{\"a\":1]}}", NULL},
+                {"{\"m\":{\"f\":01}}", NULL},
+                {"{\"m\":{\"f\":nul}}", NULL},
+                {"{\"m\":{\"f\":\"\\x\"}}", NULL},
+                {"{\"m\":{\"f\":}}", NULL},
+                {"{\"m\":{\"f\":1,}}", NULL},
+                {"{\"m\":{\"f\":1 \"g\":2}}", NULL},
+                {"{\"m\":{\"f\":1", NULL},
+                {"{\"m\":{\"f\":[[[1]]]}}", NULL},
+                {"{\"m\":{\"f\":[[1]]}}", "{\"m\":{}}"},
+        };
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct err err = ERR_INIT;
+                struct json *j = json_parse(&a, str_of(cases[i].text), &limits, &err);
+
+                if (cases[i].kept)
+                        assert_string_equal(json_print(&a, j), cases[i].kept);
+                else if (j)
+                        fail_msg("%s is accepted", cases[i].text);
+        }
+}
+
 static void test_of_two_members_the_last_wins_in_the_first_place(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -480,6 +527,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors_name_line_and_column),
         cmocka_unit_test(test_a_raw_nul_is_no_end),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_a_member_is_left_out),
         cmocka_unit_test(test_of_two_members_the_last_wins_in_the_first_place),
         cmocka_unit_test(test_parse_insitu_uses_the_bytes_given),
         cmocka_unit_test(test_readers_take_null),
