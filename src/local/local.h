@@ -25,6 +25,7 @@
  */
 #pragma once
 
+#include "local/node.h" /* IWYU pragma: export */
 #include "net/net.h"
 
 struct local;

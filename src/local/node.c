@@ -150,6 +150,31 @@ static int prepare(struct node *n, struct err *err)
         return 0;
 }
 
+static void on_node(void *arg, enum cache_change change, const struct cache_entry *before,
+                    const struct cache_entry *after, bool initial)
+{
+        struct node *n = arg;
+
+        doc_done(&n->node);
+        n->node = (struct doc)DOC_INIT;
+        if (after)
+                n->node.root = cache_parse(n->nodes, after, &n->node.arena);
+        else
+                timer_after(&n->node_timer, 0); /* registered again */
+        node_schedule_soon(n);
+}
+
+static void watch_node(struct node *n)
+{
+        struct cache_config cc = {.type = &KUBE_NODE};
+        _cleanup_(free_ptr) char *selector = xasprintf("metadata.name=%s", n->config.name);
+        struct reflector_config rc = {.kube = n->config.client, .field_selector = selector, .arg = n};
+
+        rc.cache = n->nodes = cache_new(&cc);
+        cache_listen(n->nodes, on_node, n);
+        n->node_reflector = reflector_new(&rc);
+}
+
 static void watch_pods(struct node *n)
 {
         struct cache_config cc = {.type = &KUBE_POD, .metrics = n->config.metrics};
@@ -184,6 +209,7 @@ struct node *node_new(struct loop *loop, const struct node_config *config, struc
         }
         watch_pods(n);
         node_register(n);
+        watch_node(n);
         return n;
 }
 
@@ -197,6 +223,7 @@ void node_free(struct node *n)
         if (n->reflector)
                 node_register_done(n);
         reflector_free(n->reflector);
+        reflector_free(n->node_reflector);
         node_bind_done(n);
         while (map_next(&n->by_uid, &i, (void **)&p)) {
                 node_pod_free(p);
@@ -211,6 +238,7 @@ void node_free(struct node *n)
         }
         events_free(n->events);
         cache_free(n->pods);
+        cache_free(n->nodes);
         free((char *)n->config.name);
         free((char *)n->config.dir);
         free((char *)n->config.pod_image);

@@ -59,6 +59,8 @@ struct node {
         struct map binding; /* uid -> the call */
         int64_t cpu_milli, memory;
 
+        struct cache *nodes; /* the one Node: somebody may cordon it, taint it or delete it */
+        struct reflector *node_reflector;
         struct doc node; /* the Node, as the server has it */
         struct kube_call *node_call, *lease_call;
         struct timer node_timer, lease_timer;

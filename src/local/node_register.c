@@ -117,11 +117,7 @@ static void on_status(void *arg, const struct kube_answer *answer, const struct 
                 timer_after(&n->node_timer, TRY_AGAIN);
                 return;
         }
-        doc_done(&n->node);
-        n->node = (struct doc)DOC_INIT;
-        (void)!doc_parse(&n->node, answer->body, NULL, NULL);
         timer_after(&n->node_timer, n->config.status_every ? n->config.status_every : STATUS_EVERY);
-        node_schedule_soon(n);
 }
 
 static void send_status(struct node *n)
@@ -171,7 +167,7 @@ static void on_node_timer(struct timer *t)
 {
         struct node *n = CONTAINER_OF(t, struct node, node_timer);
 
-        if (n->node_call)
+        if (n->node_call || n->stopping)
                 return;
         if (n->node.root)
                 send_status(n);
