@@ -59,12 +59,17 @@ static int fail_patch_type(struct merge *m, const struct json *directive, const 
         _cleanup_(buf_done) struct buf text = BUF_INIT(TEXT_MAX), what = BUF_INIT(TEXT_MAX);
 
         go_print(&text, patch);
+        /* Go's %s of what is no string. */
+        if (directive->type != JSON_STRING && directive->type < JSON_ARRAY)
+                buf_printf(&what, "%%!s(%s=", directive->type == JSON_NULL ? "<nil>" : go_type(directive));
         go_print(&what, directive);
+        if (directive->type != JSON_STRING && directive->type < JSON_ARRAY)
+                buf_addc(&what, ')');
         return err_set(m->err, E_INTERNAL, "unknown patch type: %.*s in map: %.*s", STR_ARG(buf_str(&what)),
                        STR_ARG(buf_str(&text)));
 }
 
-/* "%s" of what is no string. */
+/* reflect.Kind of the Go type. */
 static const char *kind_name(const struct shape *s)
 {
         switch (s->kind) {
@@ -256,6 +261,18 @@ static struct json *weave(struct merge *m, const struct json *merged, const stru
                 json_append(out, json_copy(m->a, server_first ? only.v[i++] : patch.v[j++]));
         }
         return out;
+}
+
+static int require_maps(struct merge *m, const struct json *list)
+{
+        size_t i = 0;
+
+        json_foreach (item, list) {
+                if (item->type != JSON_OBJECT)
+                        return err_set(m->err, E_INTERNAL, "value for key %zu is not a map", i);
+                i++;
+        }
+        return 0;
 }
 
 static int require_keys(struct merge *m, const struct json *list, const char *key)
@@ -493,8 +510,8 @@ static int order_list(struct merge *m, const struct meta *meta, struct json *ori
         merged = !theirs ? mine : !mine ? theirs : merge_list(m, meta, mine, json_copy(m->a, theirs), false);
         if (!merged || element_type(m, server, theirs, &type) < 0)
                 return -1;
-        if (meta->merge_key[0] &&
-            (require_keys(m, merged, meta->merge_key) < 0 || require_keys(m, order, meta->merge_key) < 0))
+        if (meta->merge_key[0] && (require_keys(m, merged, meta->merge_key) < 0 ||
+                                   require_maps(m, order) < 0 || require_keys(m, order, meta->merge_key) < 0))
                 return -1;
         json_setn(m->a, original, name, weave(m, merged, order, server, meta->merge_key));
         if (theirs)

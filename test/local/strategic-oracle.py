@@ -43,6 +43,21 @@ ACCOUNT = {"secrets": [{"name": "a"}, {"name": "b"}], "imagePullSecrets": [{"nam
 SERVICE = {"spec": {"selector": {"a": "b"}, "ports": [{"port": 80, "name": "x"}, {"port": 443, "name": "y"}]}}
 ROLE = {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}
 
+
+
+def container(name, image):
+    """With all that the server would add: what is recorded is the patch, not the defaults."""
+    return {"name": name, "image": image, "imagePullPolicy": "Always", "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File"}
+
+
+def port(number, **more):
+    return {"port": number, "protocol": "TCP", "targetPort": number, **more}
+
+
+D, N, I = container("d", "4"), container("n", "5"), container("i", "0")
+HOST = {"path": "/x", "type": ""}
+
 CASES = [
     ("ConfigMap", FINALIZERS, [
         {"data": {"a": "9", "c": "3"}}, {"data": {"a": None}}, {"data": None}, {"data": {"zz": None}},
@@ -64,56 +79,55 @@ CASES = [
         {"metadata": {"labels": {"$retainKeys": ["x"], "x": "3"}}}, {"metadata": {"labels": {"$retainKeys": ["x"], "z": "3"}}},
         {"metadata": {"labels": {"$retainKeys": "x"}}}, {"metadata": {"labels": {"$retainKeys": []}}},
         {"metadata": {"labels": {"y": None, "n": "4"}}},
-        {"data": {"a": {"b": "c"}}}, {"data": ["x"]}, {"nothing": {"a": "b"}}, {"nothing": None}, {"$patch": "replace"},
+        {"data": {"a": {"b": "c"}}}, {"data": ["x"]}, {"nothing": None}, {"$patch": "replace"},
     ]),
     ("PodTemplate", {"template": {"metadata": {"labels": {"l": "1"}}, "spec": SPEC}}, [{"template": {"spec": p}} for p in [
         {"containers": [{"name": "b", "image": "9"}]},
-        {"containers": [{"name": "d", "image": "4"}]},
-        {"containers": [{"name": "d", "image": "4"}, {"name": "a", "image": "7"}]},
+        {"containers": [D]},
+        {"containers": [D, {"name": "a", "image": "7"}]},
         {"containers": [{"name": "c", "image": "4"}, {"name": "a", "image": "7"}]},
         {"containers": [{"image": "9"}]}, {"containers": ["a"]}, {"containers": [["a"]]},  # [None] makes the server panic
         {"containers": [{"name": "b", "$patch": "delete"}]},
-        {"containers": [{"name": "b", "$patch": "delete"}, {"name": "c", "$patch": "delete"}, {"name": "n", "image": "5"}]},
+        {"containers": [{"name": "b", "$patch": "delete"}, {"name": "c", "$patch": "delete"}, N]},
         {"containers": [{"$patch": "delete"}]}, {"containers": [{"name": "zz", "$patch": "delete"}]},
-        {"containers": [{"$patch": "replace"}, {"name": "n", "image": "5"}]},
+        {"containers": [{"$patch": "replace"}, N]},
         {"containers": [{"$patch": "merge"}]}, {"containers": [{"$patch": "x", "name": "a"}]},
         {"containers": [{"name": "a", "env": [{"name": "F", "value": "ff"}, {"name": "G", "value": "g"}]}]},
         {"containers": [{"name": "a", "env": [{"name": "E", "$patch": "delete"}]}]},
         {"containers": [{"name": "a", "env": None, "args": None}]},
         {"containers": [{"name": "a", "args": ["z"]}]},
-        {"containers": [{"name": "a", "ports": [{"containerPort": 443, "name": "t"}, {"containerPort": 8080}]}]},
+        {"containers": [{"name": "a", "ports": [{"containerPort": 443, "name": "t"}, {"containerPort": 8080, "protocol": "TCP"}]}]},
         {"containers": [{"name": "a", "ports": [{"containerPort": 80, "$patch": "delete"}]}]},
         {"containers": [{"name": "a", "volumeMounts": [{"mountPath": "/v", "$patch": "delete"}, {"mountPath": "/x", "name": "v"}]}]},
         {"containers": [{"name": "a", "resources": {"limits": {"cpu": "1"}}}]},
         {"$setElementOrder/containers": [{"name": "c"}, {"name": "b"}, {"name": "a"}]},
         {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}]},
-        {"$setElementOrder/containers": [{"name": "n"}, {"name": "a"}], "containers": [{"name": "n", "image": "5"}]},
-        {"$setElementOrder/containers": [{"name": "a"}], "containers": [{"name": "n", "image": "5"}]},
+        {"$setElementOrder/containers": [{"name": "n"}, {"name": "a"}], "containers": [N]},
+        {"$setElementOrder/containers": [{"name": "a"}], "containers": [N]},
         {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}],
          "containers": [{"name": "a", "image": "5"}, {"name": "b", "$patch": "delete"}]},
         {"$setElementOrder/containers": [{"image": "c"}]}, {"$setElementOrder/containers": ["c"]},
-        {"$setElementOrder/initContainers": [{"name": "i"}], "initContainers": [{"name": "i", "image": "0"}]},
+        {"$setElementOrder/initContainers": [{"name": "i"}], "initContainers": [I]},
         {"$setElementOrder/initContainers": [{"name": "i"}]}, {"$setElementOrder/nothing": []},
         {"$setElementOrder/tolerations": [{"key": "k"}]},
-        {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": {"path": "/x"}}]},
-        {"volumes": [{"name": "v", "hostPath": {"path": "/x"}, "emptyDir": None}]},
+        {"volumes": [{"name": "v", "$retainKeys": ["name", "hostPath"], "hostPath": HOST}]},
+        {"volumes": [{"name": "v", "hostPath": HOST, "emptyDir": None}]},
         {"volumes": [{"name": "w", "configMap": {"items": [{"key": "k", "path": "p"}]}}]},
         {"volumes": [{"name": "u", "emptyDir": {}}, {"name": "v", "$patch": "delete"}]},
         {"tolerations": [{"key": "z", "operator": "Exists"}]}, {"imagePullSecrets": [{"name": "q"}]},
         {"nodeSelector": {"m": "2"}}, {"nodeSelector": {"$patch": "replace", "m": "2"}}, {"nodeSelector": {"n": None}},
-        {"securityContext": {"runAsUser": 5}}, {"restartPolicy": None}, {"restartPolicy": "OnFailure"},
+        {"securityContext": {"runAsUser": 5}}, {"restartPolicy": "OnFailure"},
         {"terminationGracePeriodSeconds": 5}, {"hostAliases": [{"ip": "127.0.0.1", "hostnames": ["a"]}]},
     ]]),
     ("Job", {"spec": {"parallelism": 0, "template": {"spec": SPEC}}}, [
         {"spec": {"activeDeadlineSeconds": 9}}, {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}},
         {"spec": {"parallelism": None}},
-        {"status": {"conditions": [{"type": "Complete", "status": "True"}]}},
     ]),
     ("Service", SERVICE, [
-        {"spec": {"ports": [{"port": 80, "targetPort": 8080}]}}, {"spec": {"ports": [{"port": 81, "name": "z"}]}},
+        {"spec": {"ports": [{"port": 80, "targetPort": 8080}]}}, {"spec": {"ports": [port(81, name="z")]}},
         {"spec": {"ports": [{"port": 443, "$patch": "delete"}]}}, {"spec": {"selector": {"c": "d"}}},
         {"spec": {"$setElementOrder/ports": [{"port": 443}, {"port": 80}]}}, {"spec": {"externalIPs": ["192.0.2.7"]}},
-        {"spec": {"ports": [{"$patch": "replace"}, {"port": 99}]}},
+        {"spec": {"ports": [{"$patch": "replace"}, port(99)]}},
     ]),
     ("ServiceAccount", ACCOUNT, [
         {"secrets": [{"name": "c"}]}, {"secrets": [{"name": "a", "$patch": "delete"}]}, {"imagePullSecrets": [{"name": "q"}]},
@@ -128,9 +142,12 @@ CASES = [
 
 def clean(value, namespace):
     value = copy.deepcopy(value)
+    uid = value["metadata"]["uid"]
+    for name in ("clusterIP", "clusterIPs"):
+        value.get("spec", {}).pop(name, None)
     for name in ("managedFields", "resourceVersion", "uid", "creationTimestamp", "generation", "selfLink", "namespace"):
         value["metadata"].pop(name, None)
-    return json.loads(json.dumps(value).replace(namespace, "n"))
+    return json.loads(json.dumps(value).replace(namespace, "n").replace(uid, "u"))
 
 
 def record(api, namespace, kind, content, patch, number):
@@ -152,6 +169,8 @@ def record(api, namespace, kind, content, patch, number):
         result["after"] = clean(after, namespace)
     elif after:
         result.update(code=code, message=after["message"])
+        if "is invalid: " in after["message"] or "undeterminable" in after["message"]:
+            result["later"] = True  # the patch was applied
     api.patch(f"{path}/{name}", {"metadata": {"finalizers": None}})
     api.delete(f"{path}/{name}")
     return result
