@@ -46,6 +46,59 @@ static void on_pod(void *arg, enum cache_change change, const struct cache_entry
                 look(n, after);
 }
 
+/* The first list may be from a server's cache and older than what an earlier node knew: asked again, one by one. */
+struct suspect {
+        struct list link;
+        struct node *n;
+        char *uid;
+        struct kube_call *call;
+};
+
+static void suspect_free(struct suspect *s)
+{
+        list_remove(&s->link);
+        if (s->call)
+                kube_cancel(s->call);
+        free(s->uid);
+        free(s);
+}
+
+static void on_suspect(void *arg, const struct kube_answer *answer, const struct err *err)
+{
+        struct suspect *s = arg;
+        _cleanup_(doc_done) struct doc doc = DOC_INIT;
+        bool gone = err && err->code == E_NOT_FOUND;
+
+        s->call = NULL;
+        if (!err && doc_parse(&doc, answer->body, NULL, NULL) == 0)
+                gone = !streq(meta_str(doc.root, "uid"), s->uid);
+        if (gone && !map_get(&s->n->by_uid, str_of(s->uid)))
+                node_pod_orphan(s->n, s->uid);
+        suspect_free(s);
+}
+
+static void suspect(struct node *n, const char *uid)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct json *plan = node_files_read(node_pod_dir(&a, n->config.dir, uid), "plan.json", &a, NULL);
+        struct kube_request r = {.verb = KUBE_GET,
+                                 .type = &KUBE_POD,
+                                 .ns = json_str(plan, "namespace"),
+                                 .name = json_str(plan, "name")};
+        struct suspect *s;
+
+        if (!r.ns || !r.name) { /* nothing was ever started there */
+                node_pod_orphan(n, uid);
+                return;
+        }
+        s = xcalloc(1, sizeof(*s));
+        s->n = n;
+        s->uid = xstrdup(uid);
+        list_init(&s->link);
+        list_append(&n->suspects, &s->link);
+        s->call = kube_send(n->config.client, &r, on_suspect, s);
+}
+
 /* Directories of pods that the API does not know any more. */
 static void sweep(struct node *n)
 {
@@ -56,7 +109,7 @@ static void sweep(struct node *n)
         while (dir && (entry = readdir(dir)))
                 if (entry->d_name[0] != '.' && !cache_get_uid(n->pods, entry->d_name) &&
                     !map_get(&n->by_uid, str_of(entry->d_name)))
-                        node_pod_orphan(n, entry->d_name);
+                        suspect(n, entry->d_name);
         if (dir)
                 closedir(dir);
 }
@@ -201,6 +254,7 @@ struct node *node_new(struct loop *loop, const struct node_config *config, struc
 
         n->loop = loop;
         n->node = (struct doc)DOC_INIT;
+        list_init(&n->suspects);
         copy_config(n, config);
         node_measure(n);
         if (read_server(n, config->server, err) < 0 || prepare(n, err) < 0) {
@@ -225,6 +279,8 @@ void node_free(struct node *n)
         reflector_free(n->reflector);
         reflector_free(n->node_reflector);
         node_bind_done(n);
+        list_foreach_safe (s, &n->suspects)
+                suspect_free(CONTAINER_OF(s, struct suspect, link));
         while (map_next(&n->by_uid, &i, (void **)&p)) {
                 node_pod_free(p);
                 i = 0;

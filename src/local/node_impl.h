@@ -56,7 +56,8 @@ struct node {
         struct map by_uid;
         struct io inotify;
         struct defer scheduling;
-        struct map binding; /* uid -> the call */
+        struct map binding;   /* uid -> the call */
+        struct list suspects; /* directories whose pod may be gone */
         int64_t cpu_milli, memory;
 
         struct cache *nodes; /* the one Node: somebody may cordon it, taint it or delete it */

@@ -96,8 +96,11 @@ bool proc_alive(struct proc_id id);
 const char *proc_boot_id(struct arena *a);
 /* Number of the mount namespace of PID; 0: gone, or not ours to see. */
 uint64_t proc_mount_ns(pid_t pid);
-/* Sends SIGNO to every process in mount namespace NS, and to every process of session SID (0: none); how many. */
-size_t proc_kill_members(uint64_t ns, pid_t sid, int signo);
+/* Sends SIGNO to every process where a file whose name holds MARK is mounted (in another namespace than ours), and to
+ * every process of session SID (0: none); how many there were. */
+size_t proc_kill_members(const char *mark, pid_t sid, int signo);
+/* The mark of a pod, of one of its containers (NULL: all), of one of its starts: the name of its message file. */
+char *proc_mark(struct arena *a, const char *uid, const char *container, unsigned restart);
 
 /* ---- node_cgroup.c */
 

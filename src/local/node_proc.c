@@ -1,8 +1,10 @@
 /*
  * Processes that belong to a container, found in /proc.
  *
- * A container has a mount namespace of its own, which its descendants keep whoever their parent has become: that is
- * how they are found, also when their supervisor was killed. Where there is no namespace, their session does it.
+ * A container has a mount namespace of its own, in which the file for its termination message is mounted; its
+ * descendants keep that whoever their parent has become. So they are found by the name of that file in their mountinfo,
+ * also when their supervisor was killed, and nobody else ever is: pids and numbers of namespaces are used again at once.
+ * Where there is no namespace, their session does it.
  */
 #include "local/node_private.h"
 
@@ -11,7 +13,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { STAT_MAX = 4096, FIELD_STATE = 3, FIELD_SESSION = 6, FIELD_START = 22 };
+enum { MOUNTINFO_MAX = 8 << 20, STAT_MAX = 4096, FIELD_STATE = 3, FIELD_SESSION = 6, FIELD_START = 22 };
 
 /* Field N (from 3) of /proc/PID/stat; the second, a name in parentheses, may hold anything. */
 static bool stat_field(struct str text, int n, struct str *ret)
@@ -110,22 +112,41 @@ static bool is_zombie(pid_t pid)
         return !start_and_state(pid, &start, &state) || state == 'Z' || state == 'X';
 }
 
-size_t proc_kill_members(uint64_t ns, pid_t sid, int signo)
+char *proc_mark(struct arena *a, const char *uid, const char *container, unsigned restart)
+{
+        /* The blank ends the name in mountinfo: main-1 is not main-10. */
+        return container ? arena_printf(a, "/%s/messages/%s-%u ", uid, container, restart)
+                         : arena_printf(a, "/%s/messages/", uid);
+}
+
+/* Whether something whose name holds MARK is mounted where PID is. OWN: our own namespace, where it is not. */
+static bool has_mounted(pid_t pid, const char *mark, uint64_t own)
+{
+        _cleanup_(buf_done) struct buf text = BUF_INIT(MOUNTINFO_MAX);
+        uint64_t ns = proc_mount_ns(pid);
+        char path[64];
+
+        if (!ns || ns == own)
+                return false;
+        snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
+        return file_read(path, &text, NULL) == 0 && text.n && memmem(text.p, text.n, mark, strlen(mark));
+}
+
+size_t proc_kill_members(const char *mark, pid_t sid, int signo)
 {
         DIR *dir = opendir("/proc");
+        uint64_t own = proc_mount_ns(getpid());
         struct dirent *entry;
         size_t n = 0;
 
         if (!dir)
                 return 0;
-        if (ns && ns == proc_mount_ns(getpid()))
-                ns = 0; /* never this machine's own */
         while ((entry = readdir(dir))) {
                 int64_t pid;
 
                 if (!str_to_i64(str_of(entry->d_name), &pid) || pid == getpid() || pid <= 1)
                         continue;
-                if ((!ns || proc_mount_ns((pid_t)pid) != ns) && (!sid || !in_session((pid_t)pid, sid)))
+                if (!has_mounted((pid_t)pid, mark, own) && (!sid || !in_session((pid_t)pid, sid)))
                         continue;
                 if (is_zombie((pid_t)pid))
                         continue;

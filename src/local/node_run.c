@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static const usec_t FIRST_RETRY = 1 * USEC_PER_SEC, LAST_RETRY = 30 * USEC_PER_SEC;
-enum { CLAIM_TRIES = 20, DEFAULT_GRACE = 30 };
+enum { CLAIM_TRIES = 20, DEFAULT_GRACE = 30, KILL_ROUNDS = 100 };
 static const usec_t CLAIM_WAIT = 250 * USEC_PER_MS;
 
 bool node_pod_live(const struct node_pod *p)
@@ -40,23 +40,24 @@ static void unwatch(struct node_pod *p)
         p->watch = -1;
 }
 
-/* Everything of the pod that may still run, by what its state says. */
-static void kill_rest(const struct json *state)
+/* Everything of the pod that may still run, by what its state says and by what is mounted. */
+static void kill_rest(const char *uid, const struct json *state)
 {
-        json_foreach (c, json_at(state, "containers")) {
-                uint64_t ns = 0;
-                int64_t pid = json_int(c, "pid", 0), start = json_int(c, "start", 0);
-                struct proc_id id = {(pid_t)pid, (uint64_t)start};
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char *mark = proc_mark(&a, uid, NULL, 0);
 
-                (void)!json_to_u64(json_at(c, "mountNs"), &ns);
+        json_foreach (c, json_at(state, "containers")) {
+                struct proc_id id = {(pid_t)json_int(c, "pid", 0), (uint64_t)json_int(c, "start", 0)};
+
                 if (json_at(c, "cgroup"))
                         cgroup_kill(json_at(c, "cgroup"));
                 if (proc_alive(id))
                         kill(id.pid, SIGKILL);
-                for (int i = 0; i < 100 && ns && proc_kill_members(ns, 0, SIGKILL); i++)
-                        usleep(1000);
-                cgroup_remove(json_at(c, "cgroup"));
         }
+        for (int i = 0; i < KILL_ROUNDS && proc_kill_members(mark, 0, SIGKILL); i++)
+                usleep(1000);
+        json_foreach (c, json_at(state, "containers"))
+                cgroup_remove(json_at(c, "cgroup"));
 }
 
 static void read_state(struct node_pod *p)
@@ -88,7 +89,7 @@ static void lost(struct node_pod *p)
         if (!p->state.root)
                 p->state.root = json_build(&p->state.arena, "{'containers': []}");
         if (same_boot(p->state.root))
-                kill_rest(p->state.root);
+                kill_rest(p->uid, p->state.root);
         state_mark_lost(p->state.root, loop_wall(p->n->loop), &p->state.arena);
         if (node_files_save(p->dir, "state.json", p->state.root, &err) < 0)
                 LOG_WARN(p->n->config.log, "Cannot write a pod's state", F_ERR(&err));
@@ -363,7 +364,7 @@ void node_pod_orphan(struct node *n, const char *uid)
         if (state && same_boot(state)) {
                 if (proc_alive(id))
                         kill(id.pid, SIGKILL);
-                kill_rest(state);
+                kill_rest(uid, state);
         }
         node_files_remove(dir);
 }

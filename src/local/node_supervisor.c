@@ -40,8 +40,8 @@ struct container {
         unsigned restarts, failures; /* failures: starts that count for the delay */
         pid_t pid;
         struct proc_id id;
-        uint64_t mount_ns;
-        int status; /* waitpid()'s */
+        bool own_root; /* it has a mount namespace */
+        int status;    /* waitpid()'s */
         bool started_ever, killed_by_us;
         char *start_error;
         usec_t started, finished; /* wall */
@@ -117,18 +117,18 @@ static struct json *state_of(const struct container *c, struct arena *a)
 
 static struct json *container_state(const struct container *c, struct arena *a)
 {
-        return json_build(
-                a,
-                "{'name': %s, 'init': %p, 'restarts': %u, 'pid': %d, 'start': %llu, 'mountNs': %llu, "
-                "'cgroup': %p, 'id': %p, 'state': %p, 'last': %p}",
-                c->name, (void *)json_truth(a, c->init), c->restarts, (int)c->id.pid,
-                (unsigned long long)c->id.start, (unsigned long long)c->mount_ns,
-                (void *)(c->cgroup.root ? json_copy(a, c->cgroup.root) : NULL),
-                (void *)(c->started_ever ? json_string(a, arena_printf(a, "sonde://%s/%s/%u",
-                                                                       json_str(c->s->plan.root, "uid"),
-                                                                       c->name, c->restarts))
-                                         : NULL),
-                (void *)state_of(c, a), (void *)(c->last.root ? json_copy(a, c->last.root) : NULL));
+        return json_build(a,
+                          "{'name': %s, 'init': %p, 'restarts': %u, 'pid': %d, 'start': %llu, "
+                          "'cgroup': %p, 'id': %p, 'state': %p, 'last': %p}",
+                          c->name, (void *)json_truth(a, c->init), c->restarts, (int)c->id.pid,
+                          (unsigned long long)c->id.start,
+                          (void *)(c->cgroup.root ? json_copy(a, c->cgroup.root) : NULL),
+                          (void *)(c->started_ever
+                                           ? json_string(a, arena_printf(a, "sonde://%s/%s/%u",
+                                                                         json_str(c->s->plan.root, "uid"),
+                                                                         c->name, c->restarts))
+                                           : NULL),
+                          (void *)state_of(c, a), (void *)(c->last.root ? json_copy(a, c->last.root) : NULL));
 }
 
 static void save(struct supervisor *s)
@@ -304,7 +304,7 @@ static void finish(struct container *c)
                 cgroup_remove(c->cgroup.root);
         doc_done(&c->cgroup);
         c->cgroup = (struct doc)DOC_INIT;
-        c->mount_ns = 0;
+        c->own_root = false;
         c->id = (struct proc_id){0};
         c->phase = ENDED;
         advance(c->s);
@@ -312,9 +312,12 @@ static void finish(struct container *c)
 
 static size_t kill_members(struct container *c, int signo)
 {
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char *mark = proc_mark(&a, json_str_or(c->s->plan.root, "uid", ""), c->name, c->restarts);
+
         if (c->cgroup.root && signo == SIGKILL)
                 cgroup_kill(c->cgroup.root);
-        return proc_kill_members(c->mount_ns, c->pid, signo);
+        return proc_kill_members(mark, c->own_root ? 0 : c->pid, signo);
 }
 
 static void sweep(struct container *c)
@@ -366,9 +369,7 @@ static void on_running(struct container *c)
         fd_close(TAKE_FD(c->ready_fd));
         if (!c->start_error) {
                 c->phase = RUNNING;
-                c->mount_ns = proc_mount_ns(c->pid);
-                if (c->mount_ns == proc_mount_ns(getpid()))
-                        c->mount_ns = 0;
+                c->own_root = proc_mount_ns(c->pid) != proc_mount_ns(getpid());
                 save(c->s);
         }
 }
