@@ -96,8 +96,10 @@ static void add_number(struct buf *b, const char *name, unsigned value)
 {
         char text[16];
 
+        if (!value)
+                return;
         snprintf(text, sizeof(text), "%u", value);
-        add_param(b, name, value ? text : NULL);
+        add_param(b, name, text);
 }
 
 static const char *build_target(const struct kube_request *r, struct arena *a)

@@ -7,13 +7,31 @@
  */
 enum scan { SCAN_START, SCAN_LINE, SCAN_CR, SCAN_BEGIN, SCAN_LAST_CR, SCAN_DONE };
 
+/* The first byte from AT that is more than the text of a line. */
+static const char *skip_text(const char *at, const char *end)
+{
+        static const char special[] = {'\r', '\n', '\0'};
+
+        for (size_t i = 0; i < sizeof(special); i++) {
+                const char *found = memchr(at, special[i], (size_t)(end - at));
+
+                end = found ? found : end;
+        }
+        return end;
+}
+
 static const char *scan_head(struct http_parser *p, struct str data)
 {
         const char *at = data.p, *end = data.p + data.n;
 
         for (; at < end && p->scan != SCAN_DONE; at++) {
-                char c = *at;
+                char c;
 
+                if (p->scan == SCAN_LINE)
+                        at = skip_text(at, end);
+                if (at == end)
+                        break;
+                c = *at;
                 if (c == '\0')
                         return "a NUL byte in the head";
                 switch ((enum scan)p->scan) {

@@ -488,6 +488,14 @@ static int describe_failure(struct tls_session *s, struct err *err)
         return err_set(err, E_TLS, "TLS with %s failed: %s", s->peer, why());
 }
 
+/* Before a call whose outcome explain() looks at: nothing of an earlier one may be left. */
+static void start_afresh(void)
+{
+        if (ERR_peek_error()) /* seldom, and much cheaper than clearing */
+                ERR_clear_error();
+        errno = 0;
+}
+
 /* What a call of OpenSSL that returned R means. GONE is the code for a connection that broke. */
 static int explain(struct tls_session *s, int r, enum err_code gone, const char *doing, struct err *err)
 {
@@ -517,8 +525,7 @@ int tls_handshake(struct tls_session *s, struct err *err)
 {
         int r;
 
-        ERR_clear_error();
-        errno = 0;
+        start_afresh();
         r = SSL_do_handshake(s->ssl);
         if (r == 1)
                 return 1;
@@ -539,8 +546,7 @@ long tls_read(struct tls_session *s, void *p, size_t n, struct err *err)
 {
         size_t got;
 
-        ERR_clear_error();
-        errno = 0;
+        start_afresh();
         if (SSL_read_ex(s->ssl, p, n, &got))
                 return (long)got;
         return explain(s, 0, E_LOST, "without the end of TLS", err);
@@ -551,8 +557,7 @@ long tls_write(struct tls_session *s, const void *p, size_t n, struct err *err)
         size_t put;
         int r;
 
-        ERR_clear_error();
-        errno = 0;
+        start_afresh();
         if (SSL_write_ex(s->ssl, p, n, &put))
                 return (long)put;
         r = explain(s, 0, E_LOST, "while sending", err);

@@ -78,6 +78,18 @@ const char *carry_version(struct task *t, const struct kube_answer *answer)
         return meta_str(json_parse(&t->arena, answer->body, &KUBE_OBJECT_LIMITS, NULL), "resourceVersion");
 }
 
+const char *carry_hash(struct task *t, const struct json *what)
+{
+        static const char digits[] = "0123456789abcdef";
+        uint64_t hash = json_hash(what);
+        char *text = arena_alloc(&t->arena, 17);
+
+        for (size_t i = 16; i--; hash >>= 4)
+                text[i] = digits[hash & 15];
+        text[16] = '\0';
+        return text;
+}
+
 /* ---- what must not exist */
 
 static void on_deleted(void *arg, const struct kube_answer *answer, const struct err *err)
@@ -170,7 +182,7 @@ static bool write_status(struct task *t)
         if (!status || json_equal(status, json_at(req, "status")))
                 return false;
         /* It differs by what others wrote, or by what the server made of ours: writing it again changed nothing. */
-        t->target_hash = arena_printf(a, "%016llx", (unsigned long long)json_hash(status));
+        t->target_hash = carry_hash(t, status);
         if (settled_known(t->item, meta_str(req, "uid"), meta_str(req, "resourceVersion"), t->target_hash))
                 return false;
         if (t->stalled_reason)

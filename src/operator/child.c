@@ -271,7 +271,7 @@ bool child_ensure(struct task *t, struct must_exist *e)
         t->target = runtime_source(t->rt, e->type);
         t->target_name = name;
         t->creating = e;
-        t->target_hash = arena_printf(&t->arena, "%016llx", (unsigned long long)json_hash(e->json));
+        t->target_hash = carry_hash(t, e->json);
         if (seen)
                 return change(t, seen);
         dress(t, e);

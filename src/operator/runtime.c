@@ -39,11 +39,15 @@ void runtime_forget_item(struct runtime *rt, struct str key)
 
 static void add_request(struct runtime *rt, const struct cache_entry *request, bool initial)
 {
+        size_t ns = strlen(request->ns), name = strlen(request->name);
         char key[KEY_MAX];
-        int n = snprintf(key, sizeof(key), "%s/%s", request->ns, request->name);
 
-        if (n > 0 && (size_t)n < sizeof(key))
-                queue_add(rt->queue, str_n(key, (size_t)n), initial ? QUEUE_LOW : QUEUE_NORMAL);
+        if (ns + 1 + name > sizeof(key))
+                return;
+        memcpy(key, request->ns, ns);
+        key[ns] = '/';
+        memcpy(key + ns + 1, request->name, name);
+        queue_add(rt->queue, str_n(key, ns + 1 + name), initial ? QUEUE_LOW : QUEUE_NORMAL);
 }
 
 /* Climbs from an owner's uid to the request, through other children if need be. */
