@@ -115,7 +115,7 @@ void carry_failed(struct task *t, const struct err *err, usec_t retry_after);
 /* Fills in namespace, manager and the leader's check. */
 void carry_send(struct task *t, struct kube_request *r, kube_done done);
 struct json *carry_parse(struct task *t, const struct kube_answer *answer);
-const char *carry_hash(struct task *t, const struct json *what); /* 16 digits */
+const char *carry_hash(struct task *t, const struct json *what);             /* 16 digits */
 const char *carry_version(struct task *t, const struct kube_answer *answer); /* of the object in the answer */
 
 /* child.c: true when a request is under way, which leads to carry_next() */
