@@ -5,6 +5,7 @@
     conformance.py --only watch                  one group; --only 'patch*/*list*' a pattern of group/title
     conformance.py --left A --right B            two kubeconfigs; the same one twice shows what the masks must hide
     conformance.py --record --only create        print the left side's recordings
+    conformance.py --node                        the cases that need a node, which all others must not have
     conformance.py --list | --omissions          the cases' titles; what the engine leaves out, as a table
 
 Without --left the control plane is the one that test/run keeps (SONDE_SHARED_CLUSTER), or one of its own; without
@@ -29,13 +30,14 @@ import traceback
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 sys.dont_write_bytecode = True
-from sonde_test import ControlPlane, Process, diag, program
+from sonde_test import ROOT, ControlPlane, Process, diag, program
 from suite import omissions
 from suite.case import GROUPS, NOT_SWEPT, T
 from suite.fixtures import CUSTOM, Fixtures
 from suite.side import Side
 
 DIFF_LINES = 60
+NEED_NODE = {"logs"}
 
 
 class Suite:
@@ -98,6 +100,12 @@ class Suite:
         for side, ns in self._namespaces:
             with contextlib.suppress(Exception):
                 side.call("DELETE", f"/api/v1/namespaces/{ns}")
+
+
+def omissions_are_told():
+    """ARCHITECTURE.md lists all that is taken out of the comparison."""
+    with open(os.path.join(ROOT, "ARCHITECTURE.md"), encoding="utf-8") as f:
+        assert omissions.table() in f.read(), "ARCHITECTURE.md has another table than conformance.py --omissions"
 
 
 def load():
@@ -165,10 +173,10 @@ def run_all(suite, groups, report, workers):
 
 
 @contextlib.contextmanager
-def engine(directory):
-    """The kubeconfig of an embedded engine without a node, which ends with the block."""
+def engine(directory, node):
+    """The kubeconfig of an embedded engine, which ends with the block; pods are played by hand unless NODE."""
     home = os.path.join(directory, "engine")
-    with Process(program("sonde"), "up", "--dir", home, "--listen", "127.0.0.1:0", "--no-node") as process:
+    with Process(program("sonde"), "up", "--dir", home, "--listen", "127.0.0.1:0", *([] if node else ["--no-node"])) as process:
         process.expect(r"kubeconfig", 20)
         yield os.path.join(home, "kubeconfig")
 
@@ -181,6 +189,7 @@ def arguments():
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--omissions", action="store_true")
+    parser.add_argument("--node", action="store_true", help="run the cases that need one, on servers that have one")
     parser.add_argument("--diff-lines", type=int, default=DIFF_LINES)
     parser.add_argument("--workers", type=int, default=6)
     return parser.parse_args()
@@ -189,18 +198,20 @@ def arguments():
 def main():
     args = arguments()
     load()
-    groups = chosen(args.only)
+    groups = {name: cases for name, cases in chosen(args.only).items() if (name in NEED_NODE) == args.node}
     if args.omissions:
         print(omissions.table())
         return 0
+    omissions_are_told()
     if args.list:
         for name, cases in groups.items():
             print("\n".join(f"{name}/{c.title}" for c in cases))
         return 0
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-conformance-"))
-        left = args.left or stack.enter_context(ControlPlane.shared()).kubeconfig
-        right = args.right or stack.enter_context(engine(directory))
+        plane = ControlPlane(node=True) if args.node else ControlPlane.shared()
+        left = args.left or stack.enter_context(plane).kubeconfig
+        right = args.right or stack.enter_context(engine(directory, args.node))
         token = secrets.token_hex(3)
         other = secrets.token_hex(3) if os.path.realpath(left) == os.path.realpath(right) else token
         suite = Suite(Side("left", left, directory, token), Side("right", right, directory, other), args.record)

@@ -16,7 +16,7 @@ GO_WORDS = [
 
 # The resources that the engine serves; discovery and kubectl api-resources show no others.
 SERVED = {
-    "v1": "configmaps events namespaces nodes pods resourcequotas secrets serviceaccounts services".split(),
+    "v1": "configmaps events namespaces nodes persistentvolumeclaims pods resourcequotas secrets serviceaccounts services".split(),
     "batch/v1": ["jobs"],
     "coordination.k8s.io/v1": ["leases"],
     "rbac.authorization.k8s.io/v1": "clusterrolebindings clusterroles rolebindings roles".split(),
@@ -24,7 +24,7 @@ SERVED = {
                                 "localsubjectaccessreviews"],
     "apiextensions.k8s.io/v1": ["customresourcedefinitions"],
 }
-SUBRESOURCES = {"", "status", "log", "finalize"}
+SUBRESOURCES = {"", "status", "log", "finalize", "binding"}
 
 TABLE = [
     ("token Secrets of service accounts, and their volumes in pods",
@@ -34,7 +34,7 @@ TABLE = [
     ("resources beyond those that `sonde` uses (Deployments, volumes, webhooks, ...)",
      "404 as for any resource that does not exist"),
     ("old versions of served resources (`v1beta1`), preferred versions of groups that have several", "the stable one is served"),
-    ("subresources `exec`, `attach`, `portforward`, `proxy`, `eviction`, `binding`, `scale`, `approval`", "404"),
+    ("subresources `exec`, `attach`, `portforward`, `proxy`, `eviction`, `scale`, `token`, `approval`", "404"),
     ("Go's own words inside messages: the dump of a pod's spec after \"pod updates may not change fields\", the whole object"
      " and the decoder's complaint after \"patch: Invalid value\"",
      "they are not stable from one answer of the real server to the next; reason, field and the sentence before them are equal"),
