@@ -8,7 +8,7 @@
 #include "local/manage.h"
 
 static const usec_t FIRST_DELAY = 10 * USEC_PER_SEC, LONGEST_DELAY = 360 * USEC_PER_SEC;
-enum { DOUBLINGS_MAX = 10, DEFAULT_BACKOFF_LIMIT = 6 };
+enum { DOUBLINGS_MAX = 10, DEFAULT_BACKOFF_LIMIT = 6, BURST = 500 };
 
 struct census {
         const struct json **active;
@@ -202,11 +202,11 @@ static size_t manage(struct job_decision *d, const struct json *job, const struc
                 d->again = d->again ? MIN(d->again, start) : start;
                 return c->n_active;
         }
-        d->n_create = want - c->n_active;
+        d->n_create = MIN(want - c->n_active, (size_t)BURST); /* the rest follows when these are there */
         d->create = arena_new_array(a, struct json *, d->n_create);
         for (size_t i = 0; i < d->n_create; i++)
                 d->create[i] = new_pod(job, a);
-        return want;
+        return c->n_active + d->n_create;
 }
 
 /* ---- the status */
