@@ -145,19 +145,20 @@ void api_event(struct api *api, const struct json *object, const char *component
                          .grace = -1};
         const char *ns = meta_str(object, "namespace");
         struct json *now = time_now(&c);
+        uint64_t unique = loop_wall(api->loop) * 1000 + rng_below(loop_rng(api->loop), 1000);
+        const char *name;
 
         c.ns = ns && *ns ? arena_strdup(&a, ns) : "default";
+        name = arena_printf(&a, "%s.%llx", meta_str(object, "name"), (unsigned long long)unique);
         c.body = json_build(
                 &a,
-                "{'metadata': {'name': '%s.%llx', 'namespace': %s}, 'involvedObject': {'kind': %s, "
+                "{'metadata': {'name': %s, 'namespace': %s}, 'involvedObject': {'kind': %s, "
                 "'namespace': "
                 "%s, 'name': %s, 'uid': %s, 'apiVersion': %s, 'resourceVersion': %s}, 'reason': %s, "
                 "'message': "
                 "%s, 'source': {'component': %s}, 'firstTimestamp': %p, 'lastTimestamp': %p, 'count': 1, "
                 "'type': %s, 'eventTime': null, 'reportingComponent': '', 'reportingInstance': ''}",
-                meta_str(object, "name"),
-                (unsigned long long)(loop_wall(api->loop) * 1000 + rng_below(loop_rng(api->loop), 1000)),
-                c.ns, json_str(object, "kind"), ns, meta_str(object, "name"), meta_str(object, "uid"),
+                name, c.ns, json_str(object, "kind"), ns, meta_str(object, "name"), meta_str(object, "uid"),
                 json_str(object, "apiVersion"), meta_str(object, "resourceVersion"), reason, message,
                 component, now, json_copy(&a, now), warning ? "Warning" : "Normal");
         api_do(&c);

@@ -556,9 +556,7 @@ static void serve_openapi(struct request *r)
         if (b->n == 0)
                 (pb ? openapi_protobuf : openapi_json)(&s, b);
         r->c.code = 200;
-        request_reply(r,
-                      pb ? "application/com.github.proto-openapi.spec.v2@v1.0+protobuf" : "application/json",
-                      buf_str(b));
+        request_reply(r, pb ? "application/octet-stream" : "application/json", buf_str(b));
 }
 
 static void serve_version(struct request *r)
