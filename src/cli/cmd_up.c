@@ -1,37 +1,80 @@
 #include "cli/cli.h"
 
+#include "cli/up.h"
 #include "local/local.h"
+#include "local/node.h"
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { LATENCY_MS = 1000 };
+enum { DOCTOR_MAX = 64 << 10, OTHERS = 077 };
 
 struct up {
         struct loop *loop;
+        struct log log;
         struct local *local;
+        struct resources resources;
+        struct kube_config config;
+        struct kube *kube;
+        struct up_follow *follow;
+        size_t refused; /* resources */
+        usec_t began;
+        bool exit_when_done;
+        bool stopping, over;
         int signals; /* how often we were told to end */
         int code;
 };
+
+/* ---- the end */
 
 static void stopped(void *arg)
 {
         struct up *up = arg;
 
+        up->over = true;
         loop_stop(up->loop, up->code);
+}
+
+static void stop(struct up *up, int code)
+{
+        up->code = code;
+        if (up->stopping)
+                return;
+        up->stopping = true;
+        local_stop(up->local, stopped, up);
+}
+
+static void say_ending(const struct up *up)
+{
+        size_t n = up->follow ? up_follow_running(up->follow) : 0;
+
+        if (n)
+                fprintf(stderr, "sonde up: ending; %zu running job%s told (ctrl-C again ends at once)\n", n,
+                        n == 1 ? " is" : "s are");
+        else
+                fprintf(stderr, "sonde up: ending; running pods are told (ctrl-C again ends at once)\n");
 }
 
 /* The first one ends running pods within their grace periods, the second one at once. */
 static void on_signal(void *arg, int signo)
 {
         struct up *up = arg;
+        int code = signo == SIGINT ? EXIT_INTERRUPTED : up->exit_when_done;
 
-        up->code = signo == SIGINT ? EXIT_INTERRUPTED : 0;
-        if (up->signals++ == 0) {
-                fprintf(stderr, "sonde up: ending; running jobs are told (again to end at once)\n");
-                local_stop(up->local, stopped, up);
-        } else {
-                loop_stop(up->loop, up->code);
+        switch (up->signals++) {
+        case 0:
+                if (signo != SIGPIPE)
+                        say_ending(up);
+                stop(up, code);
+                break;
+        case 1:
+                up->code = code;
+                local_hurry(up->local);
+                break;
+        default: /* it hangs: supervisors end their pods, and the next start finds them */
+                loop_stop(up->loop, code);
         }
 }
 
@@ -40,8 +83,28 @@ static void on_failure(void *arg, const struct err *err)
         struct up *up = arg;
 
         cli_error("up: %s; nothing that was not acknowledged is kept", err->text);
+        up->over = true;
         loop_stop(up->loop, 1);
 }
+
+static void on_followed(void *arg, struct up_outcome outcome)
+{
+        struct up *up = arg;
+        double took = (double)usec_sub(loop_now(up->loop), up->began) / (double)USEC_PER_SEC;
+
+        if (up->stopping)
+                return;
+        printf("done in %.*f s: %zu completed, %zu failed", took < 1, took, outcome.completed,
+               outcome.failed);
+        if (up->refused)
+                printf(", %zu not applied", up->refused);
+        printf("%s\n", up->exit_when_done ? "" : "; the engine stays up, ctrl-C ends it");
+        fflush(stdout);
+        if (up->exit_when_done)
+                stop(up, outcome.failed || up->refused ? 1 : 0);
+}
+
+/* ---- the start */
 
 static char *default_dir(void)
 {
@@ -50,52 +113,207 @@ static char *default_dir(void)
         return xasprintf("%s/.sonde", home && *home ? home : "/tmp");
 }
 
-static void say_ready(const struct up *up, usec_t took)
+/* PATH as a person would type it into a shell. */
+static char *typed(const char *path)
 {
-        printf("sonde up: engine ready in %llu ms at %s\n"
-               "  kubectl --kubeconfig %s get all\n"
-               "  one machine, one node: containers run their command from this machine's files, whatever "
-               "their image\n",
-               (unsigned long long)(took / LATENCY_MS), local_server(up->local), local_kubeconfig(up->local));
+        static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:@%";
+        _cleanup_(buf_done) struct buf b = BUF_INIT(SIZE_MAX);
+        const char *home = getenv("HOME");
+        size_t n = home ? strlen(home) : 0;
+
+        if (path[strspn(path, plain)] == '\0') {
+                if (n > 1 && strncmp(path, home, n) == 0 && path[n] == '/')
+                        return xasprintf("~%s", path + n);
+                return xstrdup(path);
+        }
+        buf_addc(&b, '\'');
+        for (; *path; path++)
+                buf_adds(&b, *path == '\'' ? "'\\''" : (char[]){*path, '\0'});
+        buf_addc(&b, '\'');
+        return buf_take(&b);
+}
+
+static bool is_loopback(const char *listen)
+{
+        static const char *const hosts[] = {"127.", "localhost:", "[::1]:", "unix:"};
+
+        for (size_t i = 0; i < ARRAY_LEN(hosts); i++)
+                if (str_has_prefix(str_of(listen), str_of(hosts[i])))
+                        return true;
+        return false;
+}
+
+static void warn(const struct local_config *config)
+{
+        struct stat st;
+
+        if (config->listen && !is_loopback(config->listen))
+                cli_error("warning: %s can be reached from other machines; whoever has the token runs "
+                          "commands on this one as you",
+                          config->listen);
+        if (stat(config->dir, &st) == 0 && (st.st_mode & OTHERS))
+                cli_error("warning: others may look into %s, where output of pods is kept; chmod 700 it",
+                          config->dir);
+}
+
+static void say_ready(const struct up *up, const struct local_config *config, usec_t took)
+{
+        _cleanup_(free_ptr) char *kubeconfig = typed(local_kubeconfig(up->local));
+        _cleanup_(buf_done) struct buf doctor = BUF_INIT(DOCTOR_MAX);
+        struct str rest, line;
+
+        printf("sonde up: engine ready in %llu ms · kubectl --kubeconfig %s get all\n",
+               (unsigned long long)(took / USEC_PER_MS), kubeconfig);
+        if (config->no_node) {
+                printf("  no node: pods stay Pending\n");
+        } else {
+                printf("  one machine, one node: containers run their command from this machine's files, "
+                       "whatever their image says\n");
+                node_doctor(&doctor);
+        }
+        for (rest = buf_str(&doctor); rest.n;) {
+                line = str_split(&rest, '\n');
+                printf("  note: %.*s\n", STR_ARG(line));
+        }
         fflush(stdout);
+}
+
+static int start_engine(struct up *up, struct local_config *config, struct err *err)
+{
+        struct clock clock = CLOCK_REAL;
+        usec_t began = clock_boot(&clock);
+
+        up->loop = loop_new(NULL, config->log, err);
+        if (!up->loop)
+                return -1;
+        config->on_failure = on_failure;
+        config->arg = up;
+        up->local = local_new(up->loop, config, err);
+        if (!up->local)
+                return -1;
+        loop_on_signal(up->loop, SIGINT, on_signal, up);
+        loop_on_signal(up->loop, SIGTERM, on_signal, up);
+        loop_on_signal(up->loop, SIGHUP, on_signal, up);
+        loop_on_signal(up->loop, SIGPIPE, on_signal, up); /* whoever read what is told has gone */
+        say_ready(up, config, clock_boot(&clock) - began);
+        return 0;
+}
+
+/* The way to the API is the one that everybody has: the kubeconfig. */
+static int run_files(struct up *up, struct err *err)
+{
+        struct kube_config_sources sources = {.kubeconfig = local_kubeconfig(up->local)};
+        struct up_apply apply = {.stop = &up->stopping};
+
+        if (kube_config_load(&sources, &up->config, err) < 0)
+                return -1;
+        up->kube = kube_new(up->loop, &up->config, NULL, err);
+        if (!up->kube)
+                return -1;
+        up->follow = up_follow_new(up->kube, on_followed, up);
+        apply.kube = up->kube;
+        apply.ns = up->config.ns;
+        apply.follow = up->follow;
+        up->began = loop_now(up->loop);
+        up_apply(&apply, &up->resources);
+        up->refused = apply.refused;
+        if (!up->stopping)
+                up_follow_start(up->follow);
+        return 0;
+}
+
+static void done(struct up *up)
+{
+        up_follow_free(up->follow);
+        if (up->kube)
+                kube_free(up->kube);
+        kube_config_done(&up->config);
+        if (up->local)
+                local_free(up->local);
+        if (up->loop)
+                loop_free(up->loop);
+        resources_done(&up->resources);
 }
 
 static int run(struct up *up, struct local_config *config)
 {
-        struct clock clock = CLOCK_REAL;
         struct err err = ERR_INIT;
-        usec_t began = clock_boot(&clock);
-        int code;
+        int code = 1;
 
-        up->loop = loop_new(NULL, config->log, &err);
-        if (!up->loop) {
+        warn(config);
+        if (start_engine(up, config, &err) < 0 || (up->resources.files && run_files(up, &err) < 0))
                 cli_error("up: %s", err.text);
-                return 1;
-        }
-        config->on_failure = on_failure;
-        config->arg = up;
-        up->local = local_new(up->loop, config, &err);
-        if (!up->local) {
-                cli_error("up: %s", err.text);
-                loop_free(up->loop);
-                return 1;
-        }
-        loop_on_signal(up->loop, SIGINT, on_signal, up);
-        loop_on_signal(up->loop, SIGTERM, on_signal, up);
-        say_ready(up, clock_boot(&clock) - began);
-        code = loop_run(up->loop);
-        local_free(up->local);
-        loop_free(up->loop);
+        else
+                code = up->over ? up->code : loop_run(up->loop);
+        done(up);
         return code;
 }
+
+/* ---- the command line */
+
+static bool has_job(const struct resources *r)
+{
+        for (size_t i = 0; i < r->list.n; i++)
+                if (streq(json_str(r->list.v[i].object, "kind"), "Job"))
+                        return true;
+        return false;
+}
+
+/* -1: go on; otherwise the exit status. */
+static int read_files(struct up *up, const struct option_list *files, int argc, char **argv, bool no_node)
+{
+        if (argc > 1 && !files->n) {
+                cli_error("up takes no arguments without -f, but '%s' was given; see '%s up --help'", argv[1],
+                          cli_name());
+                return EXIT_USAGE;
+        }
+        if (up->exit_when_done && !files->n) {
+                cli_error("--exit-when-done needs -f FILE: what is to be done");
+                return EXIT_USAGE;
+        }
+        for (size_t i = 0; i < files->n; i++)
+                resources_read(&up->resources, files->v[i]);
+        for (int i = 1; i < argc; i++)
+                resources_read(&up->resources, argv[i]);
+        if (up->resources.wrong)
+                return 1;
+        if (no_node && up->exit_when_done && has_job(&up->resources)) {
+                cli_error("--no-node: nothing runs the jobs that --exit-when-done would wait for");
+                return EXIT_USAGE;
+        }
+        return -1;
+}
+
+static const struct usage usage = {
+        "up [OPTION]... [-f FILE...]",
+        "Starts the embedded engine: the Kubernetes API on this machine, with a node that runs pods as\n"
+        "processes. Containers run their command from this machine's files, whatever their image says.\n"
+        "Objects are kept in the directory for the next start. Ends on ctrl-C.\n\n"
+        "With -f the resources in the files are applied in order, and the Jobs among them are followed: "
+        "what\n"
+        "becomes of them and what their pods write. With --exit-when-done it ends with them, with exit "
+        "status\n"
+        "0 if all completed and 1 otherwise.\n\n"
+        "Examples:\n"
+        "  sonde up\n"
+        "  kubectl --kubeconfig ~/.sonde/kubeconfig create job hello --image=any -- echo hello\n\n"
+        "  sonde up --dir /tmp/s -f job.yaml --exit-when-done\n",
+};
 
 int cmd_up(int argc, char **argv)
 {
         _cleanup_(free_ptr) char *dir = default_dir();
-        struct local_config config = {.dir = dir, .pod_image = "sonde-pod", .durable = true};
+        struct up up = {.resources = RESOURCES_INIT};
+        struct local_config config = {.dir = dir, .pod_image = "sonde-pod", .log = &up.log};
+        struct option_list files = {0};
         unsigned gpus = 0, history = 0;
-        bool no_fsync = false;
+        bool no_fsync = false, verbose = false;
+        const struct clock clock = CLOCK_REAL;
         const struct option_def options[] = {
+                {"file", 'f', "FILE", "apply this ('-': standard input) and follow its Jobs; more may follow",
+                 OPT_LIST, &files},
+                {"exit-when-done", 0, NULL, "end when the Jobs have ended, with exit status 0 or 1", OPT_FLAG,
+                 &up.exit_when_done},
                 {"dir", 0, "DIR", "where everything is kept (default: ~/.sonde)", OPT_STR, &config.dir},
                 {"listen", 0, "ADDR", "host:port to serve on (default: 127.0.0.1, a free port that is kept)",
                  OPT_STR, &config.listen},
@@ -107,25 +325,20 @@ int cmd_up(int argc, char **argv)
                  &history},
                 {"no-fsync", 0, NULL, "do not wait for the disk: faster, and a power cut loses writes",
                  OPT_FLAG, &no_fsync},
+                {"verbose", 'v', NULL, "log what the engine does, not only what goes wrong", OPT_FLAG,
+                 &verbose},
                 {0}};
-        static const struct usage usage = {
-                "sonde up [OPTION]...",
-                "Starts the embedded engine: the Kubernetes API on this machine, with a node that runs pods "
-                "as\n"
-                "processes. Ends on ctrl-C.\n\n"
-                "Example:\n"
-                "  sonde up --dir /tmp/s &\n"
-                "  kubectl --kubeconfig /tmp/s/kubeconfig create job hello --image=any -- echo hello\n",
-        };
-        struct up up = {0};
         int code = options_parse(options, &usage, &argc, argv);
 
-        if (code >= 0)
+        if (code < 0)
+                code = read_files(&up, &files, argc, argv, config.no_node);
+        vec_done(&files);
+        if (code >= 0) {
+                resources_done(&up.resources);
                 return code;
-        if (argc > 1) {
-                cli_error("up takes no arguments, but '%s' was given; see 'sonde up --help'", argv[1]);
-                return EXIT_USAGE;
         }
+        log_init(&up.log, STDERR_FILENO, verbose ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT,
+                 &clock);
         config.gpus = gpus;
         config.history = history;
         config.durable = !no_fsync;

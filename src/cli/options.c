@@ -32,6 +32,9 @@ static bool set_value(const struct option_def *o, const char *value)
         case OPT_STR:
                 *(const char **)o->target = value;
                 return true;
+        case OPT_LIST:
+                *vec_push((struct option_list *)o->target) = value;
+                return true;
         case OPT_UINT:
                 if (!str_to_u64(str_of(value), &u) || u > UINT32_MAX) {
                         cli_error("--%s: '%s' is not a whole number from 0 to %u", o->name, value,

@@ -16,8 +16,15 @@
 enum option_type {
         OPT_FLAG,     /* bool */
         OPT_STR,      /* const char *, borrowed from argv */
+        OPT_LIST,     /* struct option_list: each use adds one */
         OPT_UINT,     /* unsigned */
         OPT_DURATION, /* usec_t: 250ms, 10s, 1h30m */
+};
+
+/* vec_done() it. */
+struct option_list {
+        const char **v;
+        size_t n, cap;
 };
 
 struct option_def {

@@ -281,6 +281,12 @@ void local_stop(struct local *l, void (*done)(void *arg), void *arg)
                 done(arg);
 }
 
+void local_hurry(struct local *l)
+{
+        if (l->node)
+                node_hurry(l->node);
+}
+
 void local_free(struct local *l)
 {
         if (l->node)

@@ -50,6 +50,8 @@ struct local_config {
 struct local *local_new(struct loop *loop, const struct local_config *config, struct err *err) _must_check_;
 /* Ends running pods within their grace period and calls DONE; local_free() may follow. */
 void local_stop(struct local *l, void (*done)(void *arg), void *arg);
+/* After local_stop(): no grace any more; DONE comes as before. */
+void local_hurry(struct local *l);
 void local_free(struct local *l);
 const char *local_kubeconfig(const struct local *l); /* path of the file */
 const char *local_server(const struct local *l);     /* "https://127.0.0.1:41234" */

@@ -343,6 +343,14 @@ void node_stop(struct node *n, void (*done)(void *arg), void *arg)
         defer_run(n->loop, &n->scheduling, check_later);
 }
 
+void node_hurry(struct node *n)
+{
+        struct node_pod *p;
+
+        map_foreach (i, &n->by_uid, p)
+                node_pod_stop(p, 0);
+}
+
 void node_doctor(struct buf *out)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;

@@ -42,6 +42,8 @@ struct node_config {
 struct node *node_new(struct loop *loop, const struct node_config *config, struct err *err) _must_check_;
 /* Ends all pods within their grace periods; DONE when nothing of them is left. */
 void node_stop(struct node *n, void (*done)(void *arg), void *arg);
+/* After node_stop(): no grace any more, what still runs is killed; DONE comes as before. */
+void node_hurry(struct node *n);
 void node_free(struct node *n); /* pods go on running and are found again by the next node */
 
 /* What this machine does not let the node do, one sentence each with the remedy; empty when all is well. */

@@ -1,0 +1,61 @@
+/*
+ * up.h - what `sonde up -f` does beside the engine: applies resources, follows the Jobs among them.
+ *
+ *   up_apply.c    resources to the API, in order, by server-side apply
+ *   up_follow.c   Jobs and their pods: one line a change
+ *   up_log.c      the output of one container, line by line
+ *
+ * Both are clients of the API like any other, over HTTP, and know nothing of the engine. What happens is told on
+ * standard output in lines that begin with "job/NAME" (NAMESPACE/job/NAME outside of default); "job/NAME | " stands
+ * before a line that the job wrote.
+ */
+#pragma once
+
+#include "cli/resources.h"
+#include "kube/kube.h"
+
+/* ---- up_follow.c */
+
+struct up_follow;
+
+struct up_outcome {
+        size_t completed, failed;
+};
+
+/* DONE comes once, from the loop, when all Jobs have ended and all that they wrote has been told. */
+struct up_follow *up_follow_new(struct kube *kube, void (*done)(void *arg, struct up_outcome outcome),
+                                void *arg);
+void up_follow_free(struct up_follow *f);
+/* A Job as the server answered it: OBJECT is copied from. */
+void up_follow_add(struct up_follow *f, const struct json *object);
+/* Begins; nothing may be added any more. */
+void up_follow_start(struct up_follow *f);
+size_t up_follow_running(const struct up_follow *f); /* Jobs that have not ended */
+
+/* ---- up_apply.c */
+
+struct up_apply {
+        struct kube *kube;
+        const char *ns; /* of what names none */
+        struct up_follow *follow;
+        const bool *stop; /* becomes true from the loop: give up */
+        size_t refused;   /* so many were not applied */
+};
+
+/* Runs the loop meanwhile. Problems are told with file, line and column, and the next resource is gone on with. */
+void up_apply(struct up_apply *u, struct resources *r);
+/* "job/NAME" or "NAMESPACE/job/NAME", in the arena. */
+const char *up_label(struct arena *a, const char *kind, const char *ns, const char *name);
+
+/* ---- up_log.c */
+
+struct up_log;
+
+/* Follows the output of a container until its end; PREFIX is copied. DONE comes once, from the loop; ERR NULL: all was
+ * told. LINES is how many there were. */
+struct up_log *up_log_new(struct kube *kube, const char *ns, const char *pod, const char *container,
+                          const char *prefix, void (*done)(void *arg, size_t lines, const struct err *err),
+                          void *arg);
+void up_log_free(struct up_log *l); /* no callback */
+
+DEFINE_CLEANUP_PTR(struct up_follow *, up_follow_free)
