@@ -1,0 +1,263 @@
+#include "local/strategy_internal.h"
+
+#include <arpa/inet.h>
+
+static const struct {
+        const char *store;
+        const struct strategy *strategy;
+        struct columns (*columns)(void);
+} TYPES[] = {
+        {"pods", &STRATEGY_POD, pod_columns},
+        {"jobs.batch", &STRATEGY_JOB, job_columns},
+        {"configmaps", &STRATEGY_CONFIGMAP, configmap_columns},
+        {"secrets", &STRATEGY_SECRET, secret_columns},
+        {"namespaces", &STRATEGY_NAMESPACE, namespace_columns},
+        {"serviceaccounts", &STRATEGY_ACCOUNT, account_columns},
+        {"persistentvolumeclaims", &STRATEGY_CLAIM, claim_columns},
+        {"resourcequotas", &STRATEGY_QUOTA, quota_columns},
+        {"services", &STRATEGY_SERVICE, service_columns},
+        {"nodes", &STRATEGY_NODE, node_columns},
+        {"events", &STRATEGY_EVENT, event_columns},
+        {"leases.coordination.k8s.io", &STRATEGY_LEASE, lease_columns},
+        {"roles.rbac.authorization.k8s.io", &STRATEGY_ROLE, NULL},
+        {"clusterroles.rbac.authorization.k8s.io", &STRATEGY_ROLE, NULL},
+        {"rolebindings.rbac.authorization.k8s.io", &STRATEGY_BINDING, binding_columns},
+        {"clusterrolebindings.rbac.authorization.k8s.io", &STRATEGY_BINDING, binding_columns},
+        {"customresourcedefinitions.apiextensions.k8s.io", &STRATEGY_CRD, NULL},
+};
+
+const struct strategy *strategy_of(const char *store)
+{
+        static const struct strategy none;
+
+        for (size_t i = 0; i < ARRAY_LEN(TYPES); i++)
+                if (streq(TYPES[i].store, store))
+                        return TYPES[i].strategy;
+        return &none;
+}
+
+void strategy_columns(const char *store, const struct table_column **columns, size_t *n)
+{
+        *columns = NULL;
+        *n = 0;
+        for (size_t i = 0; i < ARRAY_LEN(TYPES); i++)
+                if (streq(TYPES[i].store, store) && TYPES[i].columns) {
+                        struct columns c = TYPES[i].columns();
+
+                        *columns = c.list;
+                        *n = c.n;
+                }
+}
+
+/* ---- defaults */
+
+static bool unsaid(const struct json *object, const char *key)
+{
+        const struct json *v = json_at(object, key);
+
+        return !v || v->type == JSON_NULL || (v->type == JSON_STRING && v->len == 0);
+}
+
+void default_str(struct arena *a, struct json *object, const char *key, const char *value)
+{
+        if (unsaid(object, key))
+                json_set(a, object, key, json_string(a, value));
+}
+
+void default_int(struct arena *a, struct json *object, const char *key, int64_t value)
+{
+        if (unsaid(object, key))
+                json_set(a, object, key, json_i64(a, value));
+}
+
+void default_bool(struct arena *a, struct json *object, const char *key, bool value)
+{
+        if (unsaid(object, key))
+                json_set(a, object, key, json_truth(a, value));
+}
+
+struct json *child_object(struct arena *a, struct json *object, const char *key)
+{
+        struct json *v = json_at(object, key);
+
+        return json_is(v, JSON_OBJECT) ? v : json_set(a, object, key, json_object(a));
+}
+
+/* ---- causes */
+
+const char *go_strings(struct causes *c, const struct json *list)
+{
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
+
+        buf_adds(&b, "[]string{");
+        json_foreach (s, list)
+                buf_printf(&b, "%s\"%s\"", s == json_first(list) ? "" : ", ",
+                           json_cstr(s) ? json_cstr(s) : "");
+        buf_addc(&b, '}');
+        return b.overflow ? "[]string{}" : arena_strdup(c->a, buf_cstr(&b));
+}
+
+const char *path_key(struct causes *c, const char *path, const char *key)
+{
+        return *path ? arena_join(c->a, path, ".", key) : key;
+}
+
+const char *path_index(struct causes *c, const char *path, size_t i)
+{
+        return arena_printf(c->a, "%s[%zu]", path, i);
+}
+
+const char *path_map(struct causes *c, const char *path, const char *key)
+{
+        return arena_printf(c->a, "%s[%s]", path, key);
+}
+
+void bad_required(struct causes *c, const char *path, const char *detail)
+{
+        causes_add(c, "FieldValueRequired", path, "Required value%s%s", *detail ? ": " : "", detail);
+}
+
+void bad_raw(struct causes *c, const char *path, const char *value, const char *detail)
+{
+        causes_add(c, "FieldValueInvalid", path, "Invalid value: %s%s%s", value, *detail ? ": " : "", detail);
+}
+
+/* As Go quotes it, which for what is printable is as JSON does. */
+static const char *quoted(struct causes *c, const char *value)
+{
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
+
+        json_write_string(str_of(value), &b);
+        return b.overflow ? "\"\"" : arena_strndup(c->a, b.p, b.n);
+}
+
+void bad_str(struct causes *c, const char *path, const char *value, const char *detail)
+{
+        bad_raw(c, path, quoted(c, value), detail);
+}
+
+void bad_int(struct causes *c, const char *path, int64_t value, const char *detail)
+{
+        bad_raw(c, path, arena_printf(c->a, "%lld", (long long)value), detail);
+}
+
+void bad_forbidden(struct causes *c, const char *path, const char *detail)
+{
+        causes_add(c, "FieldValueForbidden", path, "Forbidden%s%s", *detail ? ": " : "", detail);
+}
+
+void bad_duplicate(struct causes *c, const char *path, const char *value)
+{
+        causes_add(c, "FieldValueDuplicate", path, "Duplicate value: %s", quoted(c, value));
+}
+
+void bad_not_found(struct causes *c, const char *path, const char *value)
+{
+        causes_add(c, "FieldValueNotFound", path, "Not found: %s", quoted(c, value));
+}
+
+void bad_enum(struct causes *c, const char *path, const char *value, const char *const *known)
+{
+        _cleanup_(buf_done) struct buf b = BUF_INIT(4096);
+
+        for (const char *const *k = known; *k; k++)
+                buf_printf(&b, "%s\"%s\"", k == known ? "" : ", ", *k);
+        causes_add(c, "FieldValueNotSupported", path, "Unsupported value: %s: supported values: %s",
+                   quoted(c, value), buf_cstr(&b));
+}
+
+bool str_in(const char *const *list, const char *word)
+{
+        for (; *list; list++)
+                if (streq(*list, word))
+                        return true;
+        return false;
+}
+
+void check_enum(struct causes *c, const char *path, const char *value, const char *const *known)
+{
+        if (!value || !*value)
+                bad_required(c, path, "");
+        else if (!str_in(known, value))
+                bad_enum(c, path, value, known);
+}
+
+void check_not_negative(struct causes *c, const char *path, const struct json *object, const char *key)
+{
+        int64_t value = json_int(object, key, 0);
+
+        if (value < 0)
+                bad_int(c, path_key(c, path, key), value, "must be greater than or equal to 0");
+}
+
+void check_port(struct causes *c, const char *path, int64_t port)
+{
+        if (port < 1 || port > 65535)
+                bad_int(c, path, port, "must be between 1 and 65535, inclusive");
+}
+
+const char *check_port_name(struct str s, size_t nth)
+{
+        bool chars = true, letter = false, twice = false;
+        size_t found = 0;
+
+        for (size_t i = 0; i < s.n; i++) {
+                bool small = s.p[i] >= 'a' && s.p[i] <= 'z';
+
+                chars &= small || (s.p[i] >= '0' && s.p[i] <= '9') || s.p[i] == '-';
+                letter |= small;
+                twice |= i > 0 && s.p[i] == '-' && s.p[i - 1] == '-';
+        }
+        if (s.n > 15 && found++ == nth)
+                return "must be no more than 15 characters";
+        if ((!chars || s.n == 0) && found++ == nth)
+                return "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
+        if (!letter && found++ == nth)
+                return "must contain at least one letter or number (a-z, 0-9)";
+        if (twice && found++ == nth)
+                return "must not contain consecutive hyphens";
+        if (s.n > 0 && (s.p[0] == '-' || s.p[s.n - 1] == '-') && found++ == nth)
+                return "must not begin or end with a hyphen";
+        return NULL;
+}
+
+static void check_requirement(struct causes *c, const char *path, const struct json *r)
+{
+        static const char *const known[] = {"DoesNotExist", "Exists", "In", "NotIn", NULL};
+        const char *op = json_str_or(r, "operator", ""), *values = path_key(c, path, "values");
+        size_t n = json_len(json_at(r, "values"));
+
+        if (streq(op, "In") || streq(op, "NotIn")) {
+                if (n == 0)
+                        bad_required(c, values, "must be specified when `operator` is 'In' or 'NotIn'");
+        } else if (streq(op, "Exists") || streq(op, "DoesNotExist")) {
+                if (n > 0)
+                        bad_forbidden(c, values,
+                                      "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+        } else if (!str_in(known, op)) {
+                bad_str(c, path_key(c, path, "operator"), op, "not a valid selector operator");
+        }
+        check_value(c, path_key(c, path, "key"), json_str_or(r, "key", ""), check_qualified);
+}
+
+void check_label_selector(struct causes *c, const char *path, const struct json *selector)
+{
+        const char *list = path_key(c, path, "matchExpressions");
+        size_t i = 0;
+
+        check_labels(c, path_key(c, path, "matchLabels"), json_at(selector, "matchLabels"));
+        json_foreach (r, json_at(selector, "matchExpressions"))
+                check_requirement(c, path_index(c, list, i++), r);
+}
+
+bool is_ip(const char *text)
+{
+        unsigned char address[16];
+
+        return inet_pton(AF_INET, text, address) == 1 || inet_pton(AF_INET6, text, address) == 1;
+}
+
+bool same(const struct json *x, const struct json *y)
+{
+        return (!x && !y) || (x && y && json_equal(x, y));
+}
