@@ -137,7 +137,7 @@ static int by_turn(const void *x, const void *y)
 static struct waiting_pod *gather(struct node *n, struct node_room *room, struct arena *a, size_t *ret_n)
 {
         struct waiting_pod *list = arena_new_array(a, struct waiting_pod,
-                                                   MIN(cache_count(n->pods), (size_t)WAITING_MAX));
+                                                   MIN(cache_count(n->pods), (size_t)WAITING_MAX) + 1);
         const struct cache_entry *e;
         size_t i = 0;
 
