@@ -83,6 +83,23 @@ struct json *child_object(struct arena *a, struct json *object, const char *key)
         return json_is(v, JSON_OBJECT) ? v : json_set(a, object, key, json_object(a));
 }
 
+static int by_key(const void *x, const void *y)
+{
+        return strcmp((*(const struct json *const *)x)->key, (*(const struct json *const *)y)->key);
+}
+
+const struct json **sorted_members(const struct json *object, struct arena *a)
+{
+        const struct json **list = arena_new_array(a, const struct json *, json_len(object) + 1);
+        size_t n = 0;
+
+        json_foreach (m, object)
+                list[n++] = m;
+        if (n)
+                qsort(list, n, sizeof(*list), by_key);
+        return list;
+}
+
 /* ---- causes */
 
 const char *go_strings(struct causes *c, const struct json *list)
@@ -110,6 +127,35 @@ const char *path_index(struct causes *c, const char *path, size_t i)
 const char *path_map(struct causes *c, const char *path, const char *key)
 {
         return arena_printf(c->a, "%s[%s]", path, key);
+}
+
+/* As it prints one that was written with a point. */
+const char *go_quantity(struct causes *c, const struct quantity *q)
+{
+        quantity_nano value = q->nano;
+        int scale = -9;
+
+        for (; value != 0 && value % 10 == 0; value /= 10)
+                scale++;
+        return arena_printf(c->a,
+                            "resource.Quantity{i:resource.int64Amount{value:%lld, scale:%d}, "
+                            "d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:\"\", Format:\"DecimalSI\"}",
+                            (long long)value, scale);
+}
+
+const char *go_map(struct causes *c, const struct json *labels)
+{
+        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
+        const struct json **list = sorted_members(labels, c->a);
+
+        if (!*list)
+                return "map[string]string(nil)";
+        buf_adds(&b, "map[string]string{");
+        for (size_t i = 0; list[i]; i++)
+                buf_printf(&b, "%s\"%s\":\"%s\"", i ? ", " : "", list[i]->key,
+                           json_cstr(list[i]) ? json_cstr(list[i]) : "");
+        buf_addc(&b, '}');
+        return b.overflow ? "" : arena_strdup(c->a, buf_cstr(&b));
 }
 
 void bad_required(struct causes *c, const char *path, const char *detail)

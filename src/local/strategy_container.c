@@ -378,13 +378,15 @@ static void check_amount(struct causes *c, const char *path, const struct json *
         if (!strchr(name, '/') && !standard_resource(name)) {
                 bad_str(c, path, name, "must be a standard resource type or fully qualified");
                 bad_str(c, path, name, "must be a standard resource for containers");
+        } else if (extended_resource(name) && check_qualified(str_of(name), 0)) {
+                bad_str(c, path, name, "doesn't follow extended resource name standard");
         }
         if (!quantity_of(amount, &q))
                 return;
         if (q.nano < 0)
                 bad_str(c, path, quantity_print(&q, c->a), "must be greater than or equal to 0");
         if (extended_resource(name) && q.nano % 1000000000 != 0)
-                bad_raw(c, path, quantity_print(&q, c->a), "must be an integer");
+                bad_raw(c, path, go_quantity(c, &q), "must be an integer");
 }
 
 static void check_request(struct causes *c, const char *path, const struct json *limits,
@@ -528,15 +530,21 @@ void init_containers_validate(struct causes *c, const char *path, const struct j
 {
         static const char *const never[] = {"lifecycle", "livenessProbe", "readinessProbe", "startupProbe"};
         const struct json *list = json_at(spec, "initContainers");
+        struct json *names = json_object(c->a);
         size_t i = 0;
+
+        json_foreach (ctr, json_at(spec, "containers"))
+                json_set(c->a, names, json_str_or(ctr, "name", ""), json_truth(c->a, true));
 
         if (json_len(list) > 0)
                 containers_validate(c, path, list, volumes, true);
         json_foreach (ctr, list) {
                 const char *here = path_index(c, path, i++), *name = json_str_or(ctr, "name", "");
 
-                if (json_find_named(json_at(spec, "containers"), name))
+                if (json_at(names, name))
                         bad_duplicate(c, path_key(c, here, "name"), name);
+                if (*name)
+                        json_set(c->a, names, name, json_truth(c->a, true));
                 for (size_t k = 0; k < ARRAY_LEN(never); k++)
                         if (json_at(ctr, never[k]))
                                 bad_raw(c, path_key(c, here, never[k]),

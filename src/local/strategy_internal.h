@@ -40,6 +40,8 @@ void bad_int(struct causes *c, const char *path, int64_t value, const char *deta
 /* A value that Kubernetes prints in the way of its language. */
 void bad_raw(struct causes *c, const char *path, const char *value, const char *detail);
 const char *go_strings(struct causes *c, const struct json *list); /* []string{"a", "b"} */
+const char *go_map(struct causes *c, const struct json *labels);   /* map[string]string{"a":"b"} */
+const char *go_quantity(struct causes *c, const struct quantity *q);
 void bad_forbidden(struct causes *c, const char *path, const char *detail);
 void bad_duplicate(struct causes *c, const char *path, const char *value);
 void bad_not_found(struct causes *c, const char *path, const char *value);
@@ -51,6 +53,8 @@ void check_not_negative(struct causes *c, const char *path, const struct json *o
 void check_port(struct causes *c, const char *path, int64_t port);
 const char *check_port_name(struct str s, size_t nth);
 void check_label_selector(struct causes *c, const char *path, const struct json *selector);
+/* The members in the order of their names; NULL-terminated. */
+const struct json **sorted_members(const struct json *object, struct arena *a);
 bool str_in(const char *const *list, const char *word); /* NULL-terminated */
 bool is_ip(const char *text);
 bool same(const struct json *x, const struct json *y); /* nothing equals nothing */

@@ -47,23 +47,6 @@ static void prepare(const struct strategy_context *c, const char *sub, const str
 
 /* ---- validation */
 
-static const char *go_map(struct causes *c, const struct json *labels)
-{
-        _cleanup_(buf_done) struct buf b = BUF_INIT(1 << 16);
-        bool first = true;
-
-        if (json_len(labels) == 0)
-                return "map[string]string(nil)";
-        buf_adds(&b, "map[string]string{");
-        json_foreach (l, labels) {
-                buf_printf(&b, "%s\"%s\":\"%s\"", first ? "" : ", ", l->key,
-                           json_cstr(l) ? json_cstr(l) : "");
-                first = false;
-        }
-        buf_addc(&b, '}');
-        return b.overflow ? "" : arena_strdup(c->a, buf_cstr(&b));
-}
-
 static void check_has_label(struct causes *c, const struct json *labels, const char *key, const char *want)
 {
         const char *path = path_map(c, "spec.template.metadata.labels", key), *is = json_str(labels, key);
@@ -167,6 +150,21 @@ static void validate_update(struct causes *c, const struct json *old, const stru
                 bad_raw(c, "spec.template", "core.PodTemplateSpec{}", IMMUTABLE);
 }
 
+/* The server gives a Job without labels those of its template only after the checks: a name that is too long for a label
+ * is told of the template alone. */
+static void forget_label(struct causes *c, const struct json *job)
+{
+        size_t kept = 0;
+
+        if (json_len(json_path(job, "spec.template.metadata.labels")) > 2)
+                return;
+        for (size_t i = 0; i < c->n; i++)
+                if (!streq(c->list[i].field, "metadata.labels") ||
+                    !strstr(c->list[i].message, "must be no more than 63 characters"))
+                        c->list[kept++] = c->list[i];
+        c->n = kept;
+}
+
 static void validate(const struct strategy_context *ctx, const char *sub, const struct json *old,
                      const struct json *job, struct causes *c)
 {
@@ -177,6 +175,7 @@ static void validate(const struct strategy_context *ctx, const char *sub, const 
                         check_not_negative(c, "status", json_at(job, "status"), counts[i]);
                 return;
         }
+        forget_label(c, job);
         check_generated(c, job);
         validate_spec(c, json_at(job, "spec"));
         if (old)

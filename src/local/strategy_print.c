@@ -59,28 +59,10 @@ static const char *join(const struct json *list, struct arena *a)
         return finish(&b, a);
 }
 
-static int by_key(const void *x, const void *y)
-{
-        return strcmp((*(const struct json *const *)x)->key, (*(const struct json *const *)y)->key);
-}
-
-/* The members in the order of their names. */
-static const struct json **sorted(const struct json *object, struct arena *a)
-{
-        const struct json **list = arena_new_array(a, const struct json *, json_len(object) + 1);
-        size_t n = 0;
-
-        json_foreach (m, object)
-                list[n++] = m;
-        if (n)
-                qsort(list, n, sizeof(*list), by_key);
-        return list;
-}
-
 /* "a=b,c=d" */
 static void add_labels(struct buf *b, const struct json *labels, struct arena *a)
 {
-        const struct json **list = sorted(labels, a);
+        const struct json **list = sorted_members(labels, a);
 
         for (; *list; list++) {
                 if (b->n)
@@ -479,7 +461,7 @@ struct json *quota_row(const struct strategy_context *c, const struct json *o)
 {
         _cleanup_(buf_done) struct buf requests = BUF_INIT(1 << 16), limits = BUF_INIT(1 << 16);
         const struct json *used = json_path(o, "status.used");
-        const struct json **hard = sorted(json_path(o, "status.hard"), c->a);
+        const struct json **hard = sorted_members(json_path(o, "status.hard"), c->a);
 
         for (; *hard; hard++) {
                 struct buf *b = strncmp((*hard)->key, "limits.", 7) == 0 ? &limits : &requests;

@@ -52,7 +52,7 @@ static void check_amounts(struct causes *c, const char *path, const struct json 
                         bad_str(c, here, quantity_print(&q, c->a), "must be greater than or equal to 0");
                 if ((str_in(COUNTED, m->key) || (strchr(m->key, '/') && !strstr(m->key, "kubernetes.io/"))) &&
                     q.nano % 1000000000 != 0)
-                        bad_raw(c, here, quantity_print(&q, c->a), "must be an integer");
+                        bad_raw(c, here, go_quantity(c, &q), "must be an integer");
         }
 }
 
