@@ -39,6 +39,12 @@
 #define OPERATOR_ANNOTATION_PLAN   "sonde.dev/plan"
 #define OPERATOR_ANNOTATION_STATUS "sonde.dev/status"
 
+/*
+ * For loop_set_pace(), by a program whose loop serves an operator alone (an API server in the same loop would be slowed
+ * down by it): under load a decision may wait this long, and costs half as much.
+ */
+#define OPERATOR_PACE (20 * USEC_PER_MS)
+
 struct operator;
 
 struct operator_config {

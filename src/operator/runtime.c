@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 enum { CONCURRENCY_DEFAULT = 16, KEY_MAX = 63 + 1 + 253 + 1 };
-#define PACE      (10 * USEC_PER_MS) /* of the loop, under load; a write takes the server about as long */
 #define PUMP_TIME (10 * USEC_PER_MS) /* then others get their turn: the lease, a scrape, the next list */
 
 /* ---- items */
@@ -339,7 +338,6 @@ struct operator* operator_new(const struct operator_config *config)
         o->ns = xstrdup(config->ns);
         o->instance = config->instance ? xstrdup(config->instance) : host_name();
         o->runtimes = xcalloc(config->n_controllers, sizeof(*o->runtimes));
-        loop_set_pace(config->loop, PACE);
         for (size_t i = 0; i < config->n_controllers; i++)
                 start_runtime(o, &o->runtimes[i], config->controllers[i]);
         return o;

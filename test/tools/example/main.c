@@ -140,6 +140,7 @@ static int start(struct app *app, struct metrics *metrics, struct err *err)
                 if (!app->lease)
                         return -1;
         }
+        loop_set_pace(app->loop, OPERATOR_PACE);
         app->op = operator_new(&oc);
         if (!app->lease)
                 operator_lead(app->op);
