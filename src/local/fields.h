@@ -19,7 +19,8 @@ struct managed {
         usec_t now;          /* wall time */
         bool force;
         bool sub; /* a subresource is written: managedFields that were sent do not count */
-        const char *const *versions; /* other apiVersions of this type that are served; NULL-terminated, or NULL */
+        const char *const
+                *versions; /* other apiVersions of this type that are served; NULL-terminated, or NULL */
 };
 
 struct managed_conflict {

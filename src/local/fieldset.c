@@ -86,6 +86,49 @@ static struct str kept(struct arena *a, const struct buf *b)
         return str_n(arena_strndup(a, b->p, b->n), b->n);
 }
 
+/* Whether S is written into JSON as it is. */
+static bool is_plain(struct str s)
+{
+        for (size_t i = 0; i < s.n; i++) {
+                unsigned char c = (unsigned char)s.p[i];
+
+                if (c < 0x20 || c >= 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&')
+                        return false;
+        }
+        return true;
+}
+
+static char *put(char *to, const char *from, size_t n)
+{
+        memcpy(to, from, n);
+        return to + n;
+}
+
+/* Nearly all keys are short names; they need no buffer. false: they do. */
+static bool write_plain_keys(struct arena *a, const struct json *keys, struct str *ret)
+{
+        size_t size = 2;
+        char *text, *at;
+
+        json_foreach (key, keys) {
+                if (key->type != JSON_STRING || !is_plain(json_text(key)) ||
+                    !is_plain(str_n(key->key, key->key_len)))
+                        return false;
+                size += key->len + key->key_len + 6;
+        }
+        text = at = arena_alloc(a, size);
+        json_foreach (key, keys) {
+                at = put(at, at == text ? "{\"" : ",\"", 2);
+                at = put(at, key->key, key->key_len);
+                at = put(at, "\":\"", 3);
+                at = put(at, key->text, key->len);
+                *at++ = '"';
+        }
+        *at++ = '}';
+        *ret = str_n(text, (size_t)(at - text));
+        return true;
+}
+
 struct element element_of_value(struct arena *a, const struct json *scalar)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(ELEMENT_TEXT_MAX);
@@ -98,7 +141,10 @@ struct element element_of_keys(struct arena *a, const struct json *keys)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(ELEMENT_TEXT_MAX);
         const char *between = "{";
+        struct str plain;
 
+        if (json_len(keys) && write_plain_keys(a, keys, &plain))
+                return (struct element){ELEMENT_KEY, plain, keys};
         json_foreach (key, keys) {
                 buf_adds(&text, between);
                 between = ",";

@@ -2,13 +2,27 @@
 
 const struct shape SHAPE_ANYTHING = {.kind = SHAPE_ANY};
 
+/* str_cmp(NAME, str_of(FIELD)), without looking for FIELD's end first. */
+static int cmp_name(struct str name, const char *field)
+{
+        for (size_t i = 0; i < name.n; i++) {
+                unsigned char x = (unsigned char)name.p[i], y = (unsigned char)field[i];
+
+                if (!y)
+                        return 1; /* also for a name with a NUL byte inside */
+                if (x != y)
+                        return x < y ? -1 : 1;
+        }
+        return field[name.n] ? -1 : 0;
+}
+
 const struct shape_field *shape_find(const struct shape *object, struct str name)
 {
         size_t low = 0, high = object->kind == SHAPE_OBJECT ? object->n_fields : 0;
 
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
-                int cmp = str_cmp(name, str_of(object->fields[middle].name));
+                int cmp = cmp_name(name, object->fields[middle].name);
 
                 if (cmp == 0)
                         return &object->fields[middle];
@@ -92,4 +106,70 @@ size_t shapes_count(const struct shapes *s)
 const struct shape *shapes_get(const struct shapes *s, size_t i)
 {
         return s->sorted.v[i];
+}
+
+/* ---- does a value fit */
+
+static const struct {
+        const char *what;
+        unsigned types; /* bits of enum json_type */
+} wants[] = {
+        [SHAPE_ANY] = {"anything", ~0U},
+        [SHAPE_STRING] = {"a string", 1U << JSON_STRING},
+        [SHAPE_INTEGER] = {"an integer", 1U << JSON_NUMBER},
+        [SHAPE_NUMBER] = {"a number", 1U << JSON_NUMBER},
+        [SHAPE_BOOLEAN] = {"a boolean", 1U << JSON_BOOL},
+        [SHAPE_INT_OR_STRING] = {"an integer or a string", 1U << JSON_NUMBER | 1U << JSON_STRING},
+        [SHAPE_OBJECT] = {"an object", 1U << JSON_OBJECT},
+        [SHAPE_MAP] = {"an object", 1U << JSON_OBJECT},
+        [SHAPE_LIST] = {"a list", 1U << JSON_ARRAY},
+};
+
+/* Quantities are strings on the wire but may be written as numbers. */
+static bool is_quantity(const struct shape *s)
+{
+        return s->name && streq(s->name, "io.k8s.apimachinery.pkg.api.resource.Quantity");
+}
+
+static bool fits(const struct shape *s, const struct json *value)
+{
+        int64_t i;
+
+        if (value->type == JSON_NULL || (is_quantity(s) && value->type == JSON_NUMBER))
+                return true;
+        if (!(wants[s->kind].types >> value->type & 1))
+                return false;
+        return s->kind != SHAPE_INTEGER || json_to_i64(value, &i);
+}
+
+static bool misfit(const struct shape *s, const struct json *value, struct buf *path, const char **ret, struct arena *a)
+{
+        size_t n = path->n, i = 0;
+
+        if (!fits(s, value)) {
+                *ret = arena_printf(a, "%s: expected %s, found %s", buf_cstr(path), wants[s->kind].what,
+                                    json_type_name(value->type));
+                return true;
+        }
+        json_foreach (child, value) {
+                if (value->type == JSON_OBJECT)
+                        json_path_add_key(path, str_n(child->key, child->key_len));
+                else
+                        json_path_add_index(path, i++);
+                if (misfit(value->type == JSON_OBJECT ? shape_member(s, str_n(child->key, child->key_len))
+                           : s->elem                  ? s->elem
+                                                      : &SHAPE_ANYTHING,
+                           child, path, ret, a))
+                        return true;
+                path->n = n;
+        }
+        return false;
+}
+
+const char *shape_misfit(const struct shape *s, const struct json *value, struct arena *a)
+{
+        _cleanup_(buf_done) struct buf path = BUF_INIT(1 << 16);
+        const char *wrong = NULL;
+
+        return misfit(s, value, &path, &wrong, a) ? wrong : NULL;
 }

@@ -3,20 +3,37 @@
 
 enum { CHECK_TEXT_MAX = 1 << 16 };
 
+/* Where the walk is, from the innermost element up: printed only when there is something to say of it. */
+struct place {
+        const struct place *up;
+        const struct element *at;
+};
+
 struct check {
         struct arena *a;
-        struct buf path, lines;
+        const struct place *place;
+        struct buf lines;
         size_t n;
 };
+
+static void print_place(struct buf *out, const struct place *place)
+{
+        if (!place)
+                return;
+        print_place(out, place->up);
+        element_print(out, place->at);
+}
 
 static void complain(struct check *c, const char *fmt, ...) _printf_(2, 3);
 static void complain(struct check *c, const char *fmt, ...)
 {
+        _cleanup_(buf_done) struct buf path = BUF_INIT(CHECK_TEXT_MAX);
         va_list ap;
 
+        print_place(&path, c->place);
         va_start(ap, fmt);
-        buf_printf(&c->lines, "%s%.*s%s%s", c->n++ ? "\n  " : "", STR_ARG(buf_str(&c->path)),
-                   c->path.n ? ": " : "", arena_vprintf(c->a, fmt, ap));
+        buf_printf(&c->lines, "%s%.*s%s%s", c->n++ ? "\n  " : "", STR_ARG(buf_str(&path)), path.n ? ": " : "",
+                   arena_vprintf(c->a, fmt, ap));
         va_end(ap);
 }
 
@@ -34,11 +51,11 @@ static void check(struct check *c, struct type t, const struct json *value);
 
 static void check_below(struct check *c, struct type t, const struct element *at, const struct json *value)
 {
-        size_t before = c->path.n;
+        struct place here = {c->place, at};
 
-        element_print(&c->path, at);
+        c->place = &here;
         check(c, t, value);
-        c->path.n = before;
+        c->place = here.up;
 }
 
 static void check_scalar(struct check *c, const struct shape *s, const struct json *value)
@@ -67,11 +84,11 @@ static void check_map(struct check *c, struct type t, const struct json *value)
 
                 type_member(t, at.text, &below, &known);
                 if (!known) {
-                        size_t before = c->path.n;
+                        struct place here = {c->place, &at};
 
-                        element_print(&c->path, &at);
+                        c->place = &here;
                         complain(c, "field not declared in schema");
-                        c->path.n = before;
+                        c->place = here.up;
                         return;
                 }
                 check_below(c, below, &at, member);
@@ -146,13 +163,12 @@ static void check(struct check *c, struct type t, const struct json *value)
 
 const char *typed_check(struct arena *a, struct type t, const struct json *value)
 {
-        struct check c = {.a = a, .path = BUF_INIT(CHECK_TEXT_MAX), .lines = BUF_INIT(CHECK_TEXT_MAX)};
+        struct check c = {.a = a, .lines = BUF_INIT(CHECK_TEXT_MAX)};
         const char *text = NULL;
 
         check(&c, t, value);
         if (c.n)
                 text = arena_printf(a, c.n > 1 ? "errors:\n  %.*s" : "%.*s", STR_ARG(buf_str(&c.lines)));
-        buf_done(&c.path);
         buf_done(&c.lines);
         return text;
 }

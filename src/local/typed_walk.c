@@ -117,6 +117,16 @@ static const char *next_key(const struct shape *list, const char *previous)
         return next;
 }
 
+/* Sets live no longer than the objects they are about, so what is below the node is borrowed. */
+static void add_key(struct arena *a, struct json *keys, const char *name, const struct json *value)
+{
+        struct json *node = arena_memdup(a, value, sizeof(*value));
+
+        node->key = name;
+        node->key_len = (uint32_t)strlen(name);
+        json_ring_add(keys, node);
+}
+
 static const char *keyed_element(struct arena *a, const struct shape *list, const struct json *item,
                                  struct element *ret)
 {
@@ -136,7 +146,7 @@ static const char *keyed_element(struct arena *a, const struct shape *list, cons
                                             "associative list with keys has an element that omits key field "
                                             "\"%s\" (and doesn't have default value)",
                                             key);
-                json_set(a, keys, key, json_copy(a, value));
+                add_key(a, keys, key, value);
         }
         *ret = element_of_keys(a, keys);
         return NULL;

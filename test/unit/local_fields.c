@@ -160,12 +160,82 @@ static void test_managed_fields_are_those_of_an_api_server(void **state)
         }
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_managed_fields_are_those_of_an_api_server),
-        };
+/* ---- sets */
 
-        cmocka_set_message_output(CM_OUTPUT_TAP);
-        return cmocka_run_group_tests(tests, NULL, NULL);
+static fields_set set_of(struct arena *a, const char *text)
+{
+        struct err err = ERR_INIT;
+        char *copy = arena_strdup(a, text);
+        struct json *v1;
+        fields_set set = NULL;
+
+        for (char *c = copy; *c; c++)
+                *c = *c == '\'' ? '"' : *c;
+        v1 = json_parse(a, str_of(copy), NULL, &err);
+        if (!v1 || fields_read(a, v1, &set, &err) < 0)
+                fail_msg("%s: %s", text, err.text);
+        return set;
 }
+
+static void assert_set(struct arena *a, fields_set set, const char *expected)
+{
+        assert_string_equal(json_print(a, fields_write(a, set, false)),
+                            json_print(a, fields_write(a, set_of(a, expected), false)));
+}
+
+static void test_sets_are_joined_and_parted_element_by_element(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        fields_set x = set_of(&a, "{'f:a':{'.':{},'f:b':{},'f:c':{}},'f:d':{}}"),
+                   y = set_of(&a, "{'f:a':{'f:b':{},'f:e':{}},'f:f':{}}"), parent = set_of(&a, "{'f:a':{}}");
+
+        assert_set(&a, fields_union(&a, x, y),
+                   "{'f:a':{'.':{},'f:b':{},'f:c':{},'f:e':{}},'f:d':{},'f:f':{}}");
+        assert_set(&a, fields_intersection(&a, x, y), "{'f:a':{'f:b':{}}}");
+        assert_set(&a, fields_difference(&a, x, y, false), "{'f:a':{'.':{},'f:c':{}},'f:d':{}}");
+        assert_set(&a, fields_difference(&a, x, parent, false), "{'f:a':{'f:b':{},'f:c':{}},'f:d':{}}");
+        assert_set(&a, fields_difference(&a, x, parent, true), "{'f:d':{}}");
+        assert_null(fields_difference(&a, x, x, false));
+        assert_true(fields_equal(fields_union(&a, x, y), fields_union(&a, y, x)));
+        assert_false(fields_equal(x, y));
+}
+
+static void test_elements_are_sorted_by_kind_and_value(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        fields_set set = set_of(
+                &a, "{'v:10':{},'v:9':{},'k:{\\'p\\':443}':{},'k:{\\'p\\':80}':{},'f:z':{},'v:true':{},"
+                    "'v:\\'x\\'':{},'x:unknown':{},'i:3':{}}");
+
+        assert_string_equal(
+                json_print(&a, fields_write(&a, set, false)),
+                "{\"f:z\":{},\"k:{\\\"p\\\":80}\":{},\"k:{\\\"p\\\":443}\":{},\"v:9\":{},\"v:10\":{},"
+                "\"v:\\\"x\\\"\":{},\"v:true\":{},\"i:3\":{}}");
+        assert_string_equal(json_print(&a, fields_write(&a, set, true)),
+                            "{\"f:z\":{},\"i:3\":{},\"k:{\\\"p\\\":443}\":{},\"k:{\\\"p\\\":80}\":{},"
+                            "\"v:\\\"x\\\"\":{},\"v:10\":{},\"v:9\":{},\"v:true\":{}}");
+}
+
+static void test_malformed_fields_are_refused(void **state)
+{
+        static const char *const TEXTS[] = {"{'f':{}}",   "{'fx':{}}",  "{'k:':{}}", "{'k:5':{}}",
+                                            "{'v:{':{}}", "{'i:x':{}}", "{'f:a':5}"};
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        for (size_t i = 0; i < ARRAY_LEN(TEXTS); i++) {
+                char *copy = arena_strdup(&a, TEXTS[i]);
+                fields_set set;
+
+                for (char *c = copy; *c; c++)
+                        *c = *c == '\'' ? '"' : *c;
+                assert_int_equal(fields_read(&a, json_parse(&a, str_of(copy), NULL, NULL), &set, NULL), -1);
+        }
+}
+
+static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sets_are_joined_and_parted_element_by_element),
+        cmocka_unit_test(test_elements_are_sorted_by_kind_and_value),
+        cmocka_unit_test(test_malformed_fields_are_refused),
+        cmocka_unit_test(test_managed_fields_are_those_of_an_api_server),
+};
+UNIT_MAIN(tests)

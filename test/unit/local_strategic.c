@@ -68,12 +68,7 @@ static void test_patches_do_what_they_do_on_an_api_server(void **state)
                 replay_case(shapes, recorded);
 }
 
-int main(void)
-{
-        const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_patches_do_what_they_do_on_an_api_server),
-        };
-
-        cmocka_set_message_output(CM_OUTPUT_TAP);
-        return cmocka_run_group_tests(tests, NULL, NULL);
-}
+static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_patches_do_what_they_do_on_an_api_server),
+};
+UNIT_MAIN(tests)
