@@ -8,6 +8,7 @@
 
 #include "local/shape.h"
 
-/* Changes TARGET in place and returns it; NULL: E_INVALID with the API server's own wording. */
+/* Changes TARGET in place and returns it, before defaults. NULL, with the API server's own wording: E_INVALID (400
+ * BadRequest), E_REFUSED (422) or E_INTERNAL (500, without a reason), as Kubernetes answers. */
 struct json *strategic_merge(const struct shape *shape, struct json *target, const struct json *patch,
                              struct arena *a, struct err *err) _must_check_;
