@@ -27,6 +27,7 @@ struct api {
         usec_t bookmark_every;
         struct arena_pool arenas;
         struct list requests;           /* under way */
+        struct list logs;               /* that are followed */
         struct buf openapi, openapi_pb; /* kept until the types change; empty: not made yet */
 };
 
@@ -127,6 +128,7 @@ struct request {
         struct arena a;
         struct call c;
         struct view view;
+        bool old_watch; /* GET .../watch/... */
 };
 void request_answer(struct request *r); /* c.code and c.answer, when they are durable */
 void request_reply(struct request *r, const char *type,
@@ -146,6 +148,7 @@ struct list_options {
 int list_options_read(struct request *r, struct list_options *o);
 void do_list(struct request *r);
 void do_watch(struct request *r);
+int fail_too_new(struct call *c, uint64_t rev); /* 504: no such revision yet */
 int parse_rev(struct call *c, const char *text, uint64_t *ret); /* of resourceVersion */
 void watches_change(struct api *api, const struct change *ch);
 void watches_free(struct api *api);
@@ -156,14 +159,17 @@ void crd_unref(struct crd *crd);
 void crds_load(struct api *api);
 void crd_changed(struct api *api, const struct change *ch);
 void crds_free(struct api *api);
-/* Prunes, defaults and checks a custom resource; SUB as in strategies. */
-void custom_prepare(struct call *c, const struct json *old, struct json *object);
+/* Prunes and defaults a custom resource. */
+void custom_decode(struct call *c, struct json *object);
 void custom_validate(struct call *c, const struct json *object, struct causes *causes);
 
-/* ---- quota.c, review.c, log.c */
+/* ---- quota.c, admit.c, review.c, log.c */
 /* 403 when a ResourceQuota of the namespace would be exceeded by OBJECT in place of OLD. */
 int quota_admit(struct call *c, const struct json *old, const struct json *object);
+/* 403 when a new pod names an account or a class that is not there. */
+int admit_pod(struct call *c, const struct json *pod);
 void quota_changed(struct api *api, const struct change *ch);
 void do_review(struct call *c);
 void do_subresource(struct call *c); /* POST pods/NAME/binding, serviceaccounts/NAME/token */
 void do_log(struct request *r);
+void logs_free(struct api *api);

@@ -400,12 +400,10 @@ void crds_free(struct api *api)
 
 /* ---- custom resources */
 
-void custom_prepare(struct call *c, const struct json *old, struct json *object)
+void custom_decode(struct call *c, struct json *object)
 {
         const struct api_type *t = c->type;
 
-        if (!old && t->kube.has_status)
-                json_remove(object, "status");
         if (!t->schema)
                 return;
         if (!t->preserve)

@@ -121,8 +121,10 @@ static bool waits_for_finalizers(const struct json *object)
 /* A namespace says so when it is going. */
 static void mark_namespace(struct call *c, struct json *object)
 {
-        if (streq(c->type->store, "namespaces"))
-                json_path_set(c->a, object, "status.phase", json_string(c->a, "Terminating"));
+        if (!streq(c->type->store, "namespaces"))
+                return;
+        json_path_set(c->a, object, "status.phase", json_string(c->a, "Terminating"));
+        json_remove(json_at(object, "metadata"), "deletionGracePeriodSeconds");
 }
 
 static void answer_deleted(struct call *c, struct json *last)
@@ -131,9 +133,34 @@ static void answer_deleted(struct call *c, struct json *last)
         c->answer = c->type->returns_deleted ? last : status_success(c, last);
 }
 
+/* Pods are seen to be deleted before they are gone. */
+static void remove_now(struct call *c, struct json *object)
+{
+        struct json *last;
+
+        if (c->type->graceful) {
+                mark_deleted(c, object, 0);
+                if (!c->dry_run && call_replace(c, object) < 0)
+                        return;
+        }
+        last = call_remove(c, object);
+        if (last)
+                answer_deleted(c, c->type->graceful ? object : last);
+}
+
+static bool is_protected(const struct call *c)
+{
+        static const char *const names[] = {"default", "kube-system", "kube-public"};
+
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                if (streq(c->type->store, "namespaces") && streq(c->name, names[i]))
+                        return true;
+        return false;
+}
+
 void do_delete(struct call *c)
 {
-        struct json *old = call_newest(c), *object, *last;
+        struct json *old = call_newest(c), *object;
         int64_t grace;
         bool marked;
 
@@ -143,14 +170,16 @@ void do_delete(struct call *c)
         }
         if (check_preconditions(c, old) < 0)
                 return;
+        if (is_protected(c)) {
+                fail_forbidden(c, c->name, NULL, "this namespace may not be deleted");
+                return;
+        }
         object = json_copy(c->a, old);
         grace = grace_period(c, object);
         set_propagation(c, object);
         set_cleanup(c, object);
         if (!waits_for_finalizers(object) && (grace == 0 || (object_deleting(object) && c->grace == 0))) {
-                last = call_remove(c, object);
-                if (last)
-                        answer_deleted(c, last);
+                remove_now(c, object);
                 return;
         }
         marked = mark_deleted(c, object, grace);
@@ -181,28 +210,59 @@ static bool collect(void *arg, struct object *o)
         return true;
 }
 
+/* Items of built-in lists have no type of their own. */
+static struct json *list_item(struct call *c, const struct object *o)
+{
+        struct json *item = object_parse(o, c->a);
+
+        if (!c->type->crd) {
+                json_remove(item, "kind");
+                json_remove(item, "apiVersion");
+        }
+        return item;
+}
+
+/* The first refusal ends it, as it does there. */
+static int delete_one(struct call *c, const struct object *o)
+{
+        struct call one = *c;
+
+        one.verb = DO_DELETE;
+        one.name = arena_strdup(c->a, o->name);
+        one.ns = arena_strdup(c->a, o->ns);
+        do_delete(&one);
+        if (one.code < 300 || one.code == 404)
+                return 0;
+        c->code = one.code;
+        c->answer = one.answer;
+        return -1;
+}
+
 void do_delete_collection(struct call *c, struct selector *selector)
 {
         struct victims v = {.c = c, .selector = selector};
-        struct store_range range = {.type = c->type->store, .ns = c->type->kube.namespaced ? c->ns : NULL};
+        struct store_range range = {
+                .type = c->type->store, .ns = c->type->kube.namespaced ? c->ns : NULL, .newest = true};
         struct json *items = json_array(c->a);
+        int r = 0;
 
         if (store_list(c->api->store, &range, collect, &v, NULL) < 0)
                 abort(); /* "now" never expires */
         vec_foreach (o, &v.list) {
-                struct call one = *c;
-
-                one.verb = DO_DELETE;
-                one.name = arena_strdup(c->a, (*o)->name);
-                one.ns = arena_strdup(c->a, (*o)->ns);
-                do_delete(&one);
-                json_append(items, object_parse(*o, c->a));
+                if (r == 0)
+                        r = delete_one(c, *o);
+                json_append(items, list_item(c, *o));
                 object_unref(*o);
         }
         vec_done(&v.list);
+        if (r < 0)
+                return;
         c->code = 200;
         c->answer = json_build(
-                c->a, "{'kind': %s, 'apiVersion': %s, 'metadata': {'resourceVersion': '%llu'}, 'items': %p}",
+                c->a,
+                "{'kind': %s, 'apiVersion': %s, 'metadata': {'continue': %p, 'resourceVersion': "
+                "'%llu'}, 'items': %p}",
                 c->type->list_kind, kube_api_version(&c->type->kube, c->a),
-                (unsigned long long)store_rev(c->api->store), items);
+                c->type->crd ? json_string(c->a, "") : NULL, (unsigned long long)store_rev(c->api->store),
+                items);
 }

@@ -89,7 +89,7 @@ int parse_rev(struct call *c, const char *text, uint64_t *ret)
         return 0;
 }
 
-static int too_new(struct call *c, uint64_t rev)
+int fail_too_new(struct call *c, uint64_t rev)
 {
         struct json *details = json_build(
                 c->a, "{'causes': [{'reason': 'ResourceVersionTooLarge', 'message': 'Too large "
@@ -99,8 +99,10 @@ static int too_new(struct call *c, uint64_t rev)
                     (unsigned long long)rev, (unsigned long long)store_rev(c->api->store));
 }
 
-static int expired(struct call *c)
+static int expired(struct call *c, const struct list_options *o)
 {
+        if (!o->continue_token || !*o->continue_token)
+                return fail(c, 410, "Expired", NULL, "The resourceVersion for the provided list is too old.");
         return fail(c, 410, "Expired", NULL,
                     "The provided continue parameter is too old to display a consistent list result. You can "
                     "start a new "
@@ -176,13 +178,13 @@ static bool add_item(void *arg, struct object *o)
                 p->left++;
                 return p->count;
         }
-        if (!selector_matches(p->o->selector, p->w.c->type, o))
-                return true;
-        if (p->limit && p->w.n == p->limit) {
+        if (p->limit && p->w.n == p->limit) { /* there is more, whether it is selected or not */
                 p->more = true;
                 p->left = 1;
                 return p->count;
         }
+        if (!selector_matches(p->o->selector, p->w.c->type, o))
+                return true;
         list_add(&p->w, o);
         if (p->limit && p->w.n == p->limit)
                 p->last = *o->ns ? arena_printf(p->w.c->a, "%s/%s", o->ns, o->name)
@@ -211,7 +213,7 @@ static int list_range(struct request *r, const struct list_options *o, struct st
         if (o->resource_version && streq(o->resource_version, "0"))
                 *limit = 0; /* served from the watch cache, which knows no pages */
         if (rev > now)
-                return too_new(c, rev);
+                return fail_too_new(c, rev);
         if (rev && ((o->match && streq(o->match, "Exact")) || (!o->match && o->limit)))
                 range->rev = rev;
         return 0;
@@ -229,11 +231,11 @@ void do_list(struct request *r)
                 request_answer(r);
                 return;
         }
-        rev = range.rev ? range.rev : store_rev(r->api->store);
+        rev = range.rev ? range.rev : store_rev(r->api->store); /* nothing was ever at revision 1 */
         page.count = selector_empty(o.selector);
         list_begin(&page.w);
-        if (store_list(r->api->store, &range, add_item, &page, NULL) < 0) {
-                expired(&r->c);
+        if (range.rev == 1 || store_list(r->api->store, &range, add_item, &page, NULL) < 0) {
+                expired(&r->c, &o);
                 request_answer(r);
         } else {
                 list_end(&page.w, rev, page.more ? make_token(&r->c, rev, page.last) : NULL,

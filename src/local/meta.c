@@ -81,7 +81,8 @@ int meta_create(struct call *c, struct json *object)
         json_remove(meta, "deletionTimestamp");
         json_remove(meta, "deletionGracePeriodSeconds");
         json_remove(meta, "selfLink");
-        json_remove(meta, "generation");
+        if (c->type->has_generation)
+                json_remove(meta, "generation");
         if (!*name && *base)
                 json_set(c->a, meta, "name", json_string(c->a, generate_name(c, base)));
         if (c->type->kube.namespaced)
@@ -186,44 +187,95 @@ static void validate_annotations(const struct json *annotations, struct causes *
                            "Too long: must have at most %d bytes", ANNOTATIONS_MAX);
 }
 
-static void require_owner_field(struct causes *causes, size_t i, const struct json *owner, const char *key,
+static void require_owner_field(struct causes *causes, const struct json *owner, const char *key,
                                 const char *what)
 {
-        const char *field = arena_printf(causes->a, "metadata.ownerReferences[%zu].%s", i, key);
+        const char *field = arena_printf(causes->a, "metadata.ownerReferences.%s", key);
 
         if (!*json_str_or(owner, key, ""))
                 causes_add(causes, "FieldValueInvalid", field, "Invalid value: \"\": %s must not be empty",
                            what);
 }
 
+/* As Go prints a pointer to a bool. */
+static const char *bool_pointer(const struct json *owner, const char *key)
+{
+        return json_at(owner, key) ? "(*bool)(0xc000000000)" : "(*bool)(nil)";
+}
+
+static const char *owner_text(struct arena *a, const struct json *o)
+{
+        return arena_printf(a,
+                            "v1.OwnerReference{APIVersion:\"%s\", Kind:\"%s\", Name:\"%s\", UID:\"%s\", "
+                            "Controller:%s, BlockOwnerDeletion:%s}",
+                            json_str_or(o, "apiVersion", ""), json_str_or(o, "kind", ""),
+                            json_str_or(o, "name", ""), json_str_or(o, "uid", ""),
+                            bool_pointer(o, "controller"), bool_pointer(o, "blockOwnerDeletion"));
+}
+
+static void two_controllers(const struct json *owners, const char *first, const char *second,
+                            struct causes *causes)
+{
+        const char *all = "";
+
+        json_foreach (o, owners)
+                all = arena_printf(causes->a, "%s%s%s", all, *all ? ", " : "", owner_text(causes->a, o));
+        causes_add(causes, "FieldValueInvalid", "metadata.ownerReferences",
+                   "Invalid value: []v1.OwnerReference{%s}: Only one reference can have Controller set to "
+                   "true. Found "
+                   "\"true\" in references for %s and %s",
+                   all, first, second);
+}
+
 static void validate_owners(const struct json *owners, struct causes *causes)
 {
         const struct json *controller = NULL;
-        size_t i = 0;
 
         json_foreach (o, owners) {
-                require_owner_field(causes, i, o, "apiVersion", "version");
-                require_owner_field(causes, i, o, "kind", "kind");
-                require_owner_field(causes, i, o, "name", "name");
-                require_owner_field(causes, i, o, "uid", "uid");
-                i++;
+                require_owner_field(causes, o, "apiVersion", "version");
+                require_owner_field(causes, o, "kind", "kind");
+                require_owner_field(causes, o, "name", "name");
+                require_owner_field(causes, o, "uid", "uid");
+                if (streq(json_str(o, "kind"), "Event") && streq(json_str(o, "apiVersion"), "v1"))
+                        causes_add(causes, "FieldValueInvalid", "metadata.ownerReferences",
+                                   "Invalid value: %s: /v1, Kind=Event is disallowed from being an owner",
+                                   owner_text(causes->a, o));
                 if (!json_bool(o, "controller", false))
                         continue;
                 if (controller)
-                        causes_add(causes, "FieldValueInvalid", "metadata.ownerReferences",
-                                   "Invalid value: []v1.OwnerReference(nil): Only one reference can have "
-                                   "Controller set "
-                                   "to true. Found \"true\" in references for %s and %s",
-                                   json_str_or(controller, "name", ""), json_str_or(o, "name", ""));
+                        two_controllers(owners, json_str_or(controller, "name", ""),
+                                        json_str_or(o, "name", ""), causes);
                 controller = o;
         }
 }
 
-static void validate_finalizers(const struct json *old, const struct json *meta, struct causes *causes)
+/* Built-in types of the core group know a few names without a domain. */
+static void check_standard_finalizer(const char *name, size_t i, struct causes *causes)
 {
+        static const char *const standard[] = {"kubernetes", "orphan", "foregroundDeletion"};
+
+        for (size_t s = 0; s < ARRAY_LEN(standard); s++)
+                if (streq(name, standard[s]))
+                        return;
+        if (!strchr(name, '/'))
+                causes_add(causes, "FieldValueInvalid",
+                           arena_printf(causes->a, "metadata.finalizers[%zu]", i),
+                           "Invalid value: \"%s\": name is neither a standard finalizer name nor is it fully "
+                           "qualified",
+                           name);
+}
+
+static void validate_finalizers(struct call *c, const struct json *old, const struct json *meta,
+                                struct causes *causes)
+{
+        size_t i = 0;
+
         json_foreach (f, json_at(meta, "finalizers"))
                 if (json_cstr(f))
                         check_value(causes, "metadata.finalizers", json_cstr(f), check_qualified);
+        json_foreach (f, json_at(meta, "finalizers"))
+                if (json_cstr(f) && !*c->type->kube.group)
+                        check_standard_finalizer(json_cstr(f), i++, causes);
         if (!old || !object_deleting(old))
                 return;
         json_foreach (f, json_at(meta, "finalizers"))
@@ -244,30 +296,39 @@ static void immutable(const struct json *old, const struct json *meta, const cha
                            "Invalid value: \"%s\": field is immutable", now);
 }
 
-static void validate_once(struct call *c, const struct json *old, const struct json *meta,
+static void validate_rest(struct call *c, const struct json *old, const struct json *meta,
                           struct causes *causes)
 {
-        if (old) {
-                immutable(old, meta, "name", causes);
-                immutable(old, meta, "namespace", causes);
-                immutable(old, meta, "uid", causes);
-        } else {
-                validate_name(c, meta, causes);
-        }
         check_labels(causes, "metadata.labels", json_at(meta, "labels"));
         validate_annotations(json_at(meta, "annotations"), causes);
         validate_owners(json_at(meta, "ownerReferences"), causes);
-        validate_finalizers(old, meta, causes);
+        validate_finalizers(c, old, meta, causes);
+}
+
+/* Kubernetes checks an update several times, in the registry and in the type's own validation, and says so each time. */
+static unsigned times_checked(const struct api_type *t)
+{
+        if (t->crd)
+                return 2;
+        return *t->kube.group ? 3 : 4;
 }
 
 void meta_validate(struct call *c, const struct json *old, const struct json *object, struct causes *causes)
 {
         const struct json *meta = json_at(object, "metadata");
 
-        validate_once(c, old, meta, causes);
-        /* Kubernetes checks an update twice, in the registry and in the type's own validation, and says so. */
-        if (old && causes->n > 0)
-                validate_once(c, old, meta, causes);
+        if (!old) {
+                validate_name(c, meta, causes);
+                validate_rest(c, old, meta, causes);
+                return;
+        }
+        for (int i = 0; i < 2; i++) {
+                immutable(old, meta, "name", causes);
+                immutable(old, meta, "namespace", causes);
+                immutable(old, meta, "uid", causes);
+        }
+        for (unsigned i = 0; i < times_checked(c->type); i++)
+                validate_rest(c, old, meta, causes);
 }
 
 /* ---- order */

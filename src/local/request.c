@@ -324,6 +324,14 @@ static int read_write_options(struct request *r)
                 return bad_option(&r->c, "FieldValueTooLong", "fieldManager",
                                   "Too long: must have at most 128 bytes");
         r->c.manager = manager && *manager ? manager : user_agent_manager(r);
+        for (size_t i = 0; manager && manager[i]; i++)
+                if ((unsigned char)manager[i] < 0x20 || manager[i] == 0x7f)
+                        return bad_option(
+                                &r->c, "FieldValueInvalid", "fieldManager",
+                                arena_printf(&r->a,
+                                             "Invalid value: \"\\x%02x\": invalid character U+%04X (at "
+                                             "position %zu)",
+                                             manager[i], manager[i], i));
         return 0;
 }
 
@@ -418,6 +426,11 @@ static int find_resource(struct request *r, const char *group, const char *versi
         struct call *c = &r->c;
 
         c->ns = "";
+        if (n >= 2 && streq(part[0], "watch")) { /* the old path of watches */
+                r->old_watch = true;
+                part++;
+                n--;
+        }
         if (n >= 3 && streq(part[0], "namespaces") &&
             !(streq(group, "") && n == 3 && (streq(part[2], "status") || streq(part[2], "finalize")))) {
                 c->ns = part[1];
@@ -434,7 +447,7 @@ static int find_resource(struct request *r, const char *group, const char *versi
                 return -1;
         c->name = n > 1 ? part[1] : NULL;
         c->sub = n > 2 ? part[2] : "";
-        if (c->name && c->type->kube.namespaced && !*c->ns)
+        if (c->name && ((c->type->kube.namespaced && !*c->ns) || strchr(c->name, '/')))
                 return -1;
         if (!*c->sub)
                 return 0;
@@ -458,7 +471,8 @@ static bool find_verb(struct request *r)
         bool collection_of_all = c->type->kube.namespaced && !*c->ns;
 
         if (str_eq(m, STR("GET"))) {
-                bool wants_watch = watch && !streq(watch, "false") && !streq(watch, "0") && !*c->sub;
+                bool wants_watch = r->old_watch ||
+                                   (watch && !streq(watch, "false") && !streq(watch, "0") && !c->name);
 
                 c->verb = wants_watch ? DO_WATCH : (c->name ? DO_GET : DO_LIST);
                 return has_verb(c, wants_watch ? VERB_WATCH : (c->name ? VERB_GET : VERB_LIST));
@@ -491,6 +505,15 @@ static void delete_collection(struct request *r)
         request_answer(r);
 }
 
+static int check_version(struct request *r)
+{
+        uint64_t rev;
+
+        if (parse_rev(&r->c, request_param(r, "resourceVersion"), &rev) < 0)
+                return -1;
+        return rev > store_rev(r->api->store) ? fail_too_new(&r->c, rev) : 0;
+}
+
 static int read_everything(struct request *r)
 {
         switch (r->c.verb) {
@@ -503,6 +526,8 @@ static int read_everything(struct request *r)
         case DO_DELETE_COLLECTION:
                 r->c.manager = user_agent_manager(r);
                 return read_delete_options(r);
+        case DO_GET:
+                return check_version(r);
         default:
                 return 0;
         }
@@ -596,10 +621,10 @@ static bool is_health(const char *part)
         return streq(part, "healthz") || streq(part, "readyz") || streq(part, "livez");
 }
 
-static bool group_served(struct api *api, const char *group)
+static bool group_builtin(struct api *api, const char *group)
 {
         vec_foreach (t, &api->types)
-                if (streq((*t)->kube.group, group))
+                if (!(*t)->crd && streq((*t)->kube.group, group))
                         return true;
         return false;
 }
@@ -620,7 +645,7 @@ static void serve_path(struct request *r, const struct path *p)
         } else if (find_resource(r, core ? "" : p->part[1], p->part[prefix - 1], p->part + prefix,
                                  p->n - prefix) == 0) {
                 serve_resource(r);
-        } else if (!group_served(r->api, core ? "" : p->part[1])) {
+        } else if (!core && !group_builtin(r->api, p->part[1])) {
                 reply_text(r, 404, "404 page not found\n");
         } else {
                 fail_unknown(&r->c);

@@ -121,7 +121,8 @@ static void add_value(struct call *c, struct requirement *r, struct str value)
 static int parse_set(struct call *c, struct lexer *l, struct requirement *r)
 {
         if (!token_is(next_token(l), "("))
-                return unexpected(c, l->token, "'('");
+                return fail_bad_request(c, "unable to parse requirement: found '%.*s' expected: '('",
+                                        STR_ARG(l->token));
         for (;;) {
                 struct str t = peek_token(l);
 
@@ -199,7 +200,8 @@ static int parse_requirement(struct call *c, struct lexer *l, struct requirement
                 r->op = OP_EXISTS;
         }
         if (!is_word(t))
-                return unexpected(c, t, "identifier");
+                return fail_bad_request(c, "found '%.*s', expected: !, identifier, or 'end of string'",
+                                        STR_ARG(t));
         r->key = copied(c, t);
         t = peek_token(l);
         if (t.n > 0 && !token_is(t, ",")) {
@@ -225,9 +227,10 @@ static int parse_labels(struct call *c, const char *text, struct selector *s)
                 if (next_token(&l).n == 0)
                         break;
                 if (!token_is(l.token, ","))
-                        return unexpected(c, l.token, "',' or 'end of string'");
+                        return fail_bad_request(c, "found '%.*s', expected: ',' or 'end of string'",
+                                                STR_ARG(l.token));
                 if (peek_token(&l).n == 0)
-                        return unexpected(c, STR(""), "identifier after ','");
+                        return fail_bad_request(c, "found '', expected: identifier after ','");
         }
         return 0;
 }

@@ -62,7 +62,10 @@ int fail_not_found(struct call *c)
 
 int fail_exists(struct call *c, const char *name)
 {
-        return fail(c, 409, "AlreadyExists", status_details(c, name), "%s \"%s\" already exists",
+        const struct object *o = store_newest(c->api->store, c->type->store, c->ns, name);
+
+        return fail(c, 409, "AlreadyExists", status_details(c, name), "%s%s \"%s\" already exists",
+                    o && object_deleting(object_parse(o, c->a)) ? "object is being deleted: " : "",
                     type_resource(c->type, c->a), name);
 }
 
@@ -151,7 +154,9 @@ int fail_invalid_object(struct call *c, const struct json *object, const struct 
 {
         const char *name = meta_str(object, "name");
 
-        return fail_invalid(c, c->type->kube.group, c->type->kube.kind, name ? name : "", causes);
+        /* What is stored as another group's is invalid as that. */
+        return fail_invalid(c, c->type->to_stored ? "" : c->type->kube.group, c->type->kube.kind,
+                            name ? name : "", causes);
 }
 
 struct json *status_success(struct call *c, const struct json *object)

@@ -19,6 +19,32 @@ static int too_large(struct call *c)
         return fail(c, 500, NULL, NULL, "etcdserver: request is too large");
 }
 
+/* Taking a member takes its name away, too. */
+static void move_member(struct arena *a, struct json *from, struct json *member, struct json *to)
+{
+        struct str key = str_n(member->key, member->key_len);
+
+        json_setn(a, to, key, json_take(from, member));
+}
+
+/* kind, apiVersion and metadata come first, so that lists can cut the first two off. */
+static void set_type(struct call *c, struct json *object)
+{
+        struct json *rest = json_object(c->a), *meta = json_remove(object, "metadata"), *first;
+        const char *version = c->type->stored_version ? c->type->stored_version
+                                                      : kube_api_version(&c->type->kube, c->a);
+
+        json_remove(object, "kind");
+        json_remove(object, "apiVersion");
+        while ((first = json_first(object)))
+                move_member(c->a, object, first, rest);
+        json_set(c->a, object, "kind", json_string(c->a, c->type->kube.kind));
+        json_set(c->a, object, "apiVersion", json_string(c->a, version));
+        json_set(c->a, object, "metadata", meta ? meta : json_object(c->a));
+        while ((first = json_first(rest)))
+                move_member(c->a, rest, first, object);
+}
+
 static int stage_object(struct call *c, struct json *object, bool is_delete)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(API_OBJECT_MAX);
@@ -28,6 +54,7 @@ static int stage_object(struct call *c, struct json *object, bool is_delete)
         snprintf(rev, sizeof(rev), "%llu", (unsigned long long)store_next_rev(c->api->store));
         json_set(c->a, meta, "resourceVersion", json_string(c->a, rev));
         meta_tidy(object, c->a);
+        set_type(c, object);
         json_write(object, JSON_COMPACT, &text);
         if (text.overflow)
                 return too_large(c);
@@ -57,51 +84,62 @@ struct json *call_remove(struct call *c, const struct json *old)
 
 /* ---- what every write goes through */
 
-/* Taking a member takes its name away, too. */
-static void move_member(struct arena *a, struct json *from, struct json *member, struct json *to)
-{
-        struct str key = str_n(member->key, member->key_len);
-
-        json_setn(a, to, key, json_take(from, member));
-}
-
-static void set_type(struct call *c, struct json *object)
-{
-        struct json *rest = json_object(c->a), *first;
-        const char *version = c->type->stored_version ? c->type->stored_version
-                                                      : kube_api_version(&c->type->kube, c->a);
-
-        /* kind and apiVersion come first, so that lists can cut them off. */
-        json_remove(object, "kind");
-        json_remove(object, "apiVersion");
-        while ((first = json_first(object)))
-                move_member(c->a, object, first, rest);
-        json_set(c->a, object, "kind", json_string(c->a, c->type->kube.kind));
-        json_set(c->a, object, "apiVersion", json_string(c->a, version));
-        while ((first = json_first(rest)))
-                move_member(c->a, rest, first, object);
-}
-
 static struct strategy_context context(struct call *c)
 {
         return (struct strategy_context){.type = c->type, .now = loop_wall(c->api->loop), .a = c->a};
 }
 
-/* Built-in types through their strategies, custom ones through their schema. */
-static void prepare(struct call *c, const struct json *old, struct json *object)
+static void manage_fields(struct call *c, const struct json *old, struct json *object)
+{
+        struct managed m = {.shape = c->type->shape,
+                            .api_version = kube_api_version(&c->type->kube, c->a),
+                            .manager = c->manager,
+                            .now = loop_wall(c->api->loop)};
+
+        struct json *was, *is, *managed;
+
+        if (c->verb == DO_PATCH && c->patch == PATCH_APPLY)
+                return;
+        if (!c->type->to_stored) {
+                managed_update(&m, old, object, c->a);
+                return;
+        }
+        /* Fields are owned by the names that their writer knows. */
+        was = old ? json_copy(c->a, old) : NULL;
+        is = json_copy(c->a, object);
+        if (was)
+                c->type->from_stored(c->type, was, c->a);
+        c->type->from_stored(c->type, is, c->a);
+        managed_update(&m, was, is, c->a);
+        managed = json_remove(json_at(is, "metadata"), "managedFields");
+        if (managed)
+                json_set(c->a, object_meta(c->a, object), "managedFields", managed);
+}
+
+/* As a typed object would read: nothing unknown, defaults filled in. */
+static void decode(struct call *c, struct json *object)
 {
         struct strategy_context ctx = context(c);
-        const struct strategy *s = c->type->strategy;
 
         if (c->type->crd) {
-                custom_prepare(c, old, object);
+                custom_decode(c, object);
                 return;
         }
         normalize_builtin(c->type->shape, object, c->a);
-        if (s && s->defaults)
-                s->defaults(&ctx, object);
-        if (s && s->prepare)
-                s->prepare(&ctx, c->sub, old, object);
+        if (c->type->strategy && c->type->strategy->defaults)
+                c->type->strategy->defaults(&ctx, object);
+}
+
+static void prepare(struct call *c, const struct json *old, struct json *object)
+{
+        struct strategy_context ctx = context(c);
+
+        if (c->type->crd) {
+                if (!old && c->type->kube.has_status)
+                        json_remove(object, "status");
+        } else if (c->type->strategy && c->type->strategy->prepare) {
+                c->type->strategy->prepare(&ctx, c->sub, old, object);
+        }
 }
 
 static int validate(struct call *c, const struct json *old, const struct json *object)
@@ -154,17 +192,6 @@ static bool is_noop(struct call *c, const struct json *old, struct json *object)
                           json_at(json_at(object, "metadata"), "managedFields"));
 }
 
-static void manage_fields(struct call *c, const struct json *old, struct json *object)
-{
-        struct managed m = {.shape = c->type->shape,
-                            .api_version = kube_api_version(&c->type->kube, c->a),
-                            .manager = c->manager,
-                            .now = loop_wall(c->api->loop)};
-
-        if (c->verb != DO_PATCH || c->patch != PATCH_APPLY)
-                managed_update(&m, old, object, c->a);
-}
-
 static void answer_object(struct call *c, int code, struct json *object)
 {
         c->code = code;
@@ -181,10 +208,41 @@ static bool may_go(const struct json *object)
                json_len(json_path(object, "spec.finalizers")) == 0;
 }
 
+/* Only one half of an object may be written through the object itself or through its status. */
+static void keep_other_half(struct call *c, const struct json *old, struct json *object)
+{
+        struct json *status, *meta = json_at(object, "metadata"), *managed;
+
+        if (!c->type->kube.has_status)
+                return;
+        if (!streq(c->sub, "status")) {
+                json_remove(object, "status");
+                if (json_at(old, "status"))
+                        json_set(c->a, object, "status", json_copy(c->a, json_at(old, "status")));
+                return;
+        }
+        status = json_remove(object, "status");
+        json_remove(object, "metadata");
+        while (json_first(object))
+                json_take(object, json_first(object));
+        json_foreach (m, old)
+                if (!streq(m->key, "status") && !streq(m->key, "metadata"))
+                        json_set(c->a, object, m->key, json_copy(c->a, m));
+        if (c->type->crd) { /* built-in types let labels and the like through */
+                managed = json_remove(meta, "managedFields");
+                meta = json_copy(c->a, json_at(old, "metadata"));
+                json_set(c->a, meta, "managedFields", managed);
+        }
+        json_set(c->a, object, "metadata", meta);
+        json_set(c->a, object, "status", status);
+}
+
 static int store_new(struct call *c, struct json *object)
 {
         const char *name;
 
+        decode(c, object);
+        manage_fields(c, NULL, object); /* before the server sets anything: that is nobody's */
         if (meta_create(c, object) < 0)
                 return -1;
         prepare(c, NULL, object);
@@ -195,7 +253,8 @@ static int store_new(struct call *c, struct json *object)
                 return fail_exists(c, name);
         if (quota_admit(c, NULL, object) < 0)
                 return -1;
-        manage_fields(c, NULL, object);
+        if (c->type->crd)
+                manage_fields(c, NULL, object);
         meta_tidy(object, c->a);
         if (!c->dry_run && stage_object(c, object, false) < 0)
                 return -1;
@@ -207,6 +266,9 @@ static int store_changed(struct call *c, const struct json *old, struct json *ob
 {
         struct json *meta;
 
+        decode(c, object);
+        manage_fields(c, old, object);
+        keep_other_half(c, old, object);
         meta_update(c, old, object);
         prepare(c, old, object);
         if (validate(c, old, object) < 0)
@@ -217,15 +279,12 @@ static int store_changed(struct call *c, const struct json *old, struct json *ob
                          json_i64(c->a, json_int(json_at(old, "metadata"), "generation", 0) + 1));
         if (quota_admit(c, old, object) < 0)
                 return -1;
-        manage_fields(c, old, object);
         json_set(c->a, meta, "resourceVersion", json_string(c->a, meta_str(old, "resourceVersion")));
         meta_tidy(object, c->a);
         if (may_go(object)) {
-                struct json *last = call_remove(c, object);
-
-                if (!last)
+                if (!call_remove(c, old))
                         return -1;
-                answer_object(c, 200, last);
+                answer_object(c, 200, object);
                 return 0;
         }
         if (!c->dry_run && !is_noop(c, old, object) && stage_object(c, object, false) < 0)
@@ -292,62 +351,47 @@ static int check_kind(struct call *c, const struct json *object)
                         c,
                         "%s in version \"%s\" cannot be handled as a %s: no kind \"%s\" is registered "
                         "for version \"%s\" in scheme \"pkg/api/legacyscheme/scheme.go:30\"",
-                        *kind ? kind : c->type->kube.kind, version, c->type->kube.kind,
+                        *kind ? kind : c->type->kube.kind,
+                        strrchr(version, '/') ? strrchr(version, '/') + 1 : version, c->type->kube.kind,
                         *kind ? kind : c->type->kube.kind, version);
         if (*kind && !streq(kind, c->type->kube.kind))
-                return fail_bad_request(c, "%s in version \"%s\" cannot be handled as a %s", kind,
-                                        *version ? version : want, c->type->kube.kind);
+                return fail_bad_request(
+                        c,
+                        "%s in version \"%s\" cannot be handled as a %s: converting (%s.%s) to "
+                        "(%s.%s): unknown conversion",
+                        kind, c->type->kube.version, c->type->kube.kind, c->type->kube.version, kind,
+                        *c->type->kube.group ? c->type->kube.group : "core", c->type->kube.kind);
         return 0;
 }
 
 static int check_names(struct call *c, const struct json *object)
 {
         const char *name = meta_str(object, "name"), *ns = meta_str(object, "namespace");
+        bool other_ns = ns && *ns && !streq(ns, c->ns) && c->type->kube.namespaced;
 
-        if (ns && *ns && !streq(ns, c->ns) && c->type->kube.namespaced)
+        if (other_ns && c->verb == DO_CREATE)
                 return fail_bad_request(
-                        c, "the namespace of the provided object does not match the namespace sent on "
-                           "the request");
-        if (c->verb == DO_CREATE || c->patch == PATCH_APPLY)
+                        c, "the namespace of the provided object does not match the namespace sent "
+                           "on the request");
+        if (other_ns)
+                return fail_bad_request(
+                        c,
+                        "the namespace of the object (%s) does not match the namespace on the "
+                        "request (%s)",
+                        ns, c->ns);
+        if (c->verb == DO_CREATE)
                 return 0;
         if (!name || !*name)
-                return fail_bad_request(c,
-                                        "the name of the object (%s) does not match the name on the URL (%s)",
-                                        "", c->name);
+                return fail_bad_request(
+                        c,
+                        "the name of the object (%s based on URL) was undeterminable: name must be "
+                        "provided",
+                        c->name);
         if (!streq(name, c->name))
                 return fail_bad_request(c,
                                         "the name of the object (%s) does not match the name on the URL (%s)",
                                         name, c->name);
         return 0;
-}
-
-/* Only one half of an object may be written through the object itself or through its status. */
-static void keep_other_half(struct call *c, const struct json *old, struct json *object)
-{
-        struct json *status;
-
-        if (!c->type->kube.has_status)
-                return;
-        if (streq(c->sub, "status")) {
-                struct json *meta = json_copy(c->a, json_at(old, "metadata"));
-                struct json *managed = json_remove(json_at(object, "metadata"), "managedFields");
-
-                status = json_remove(object, "status");
-                while (json_first(object))
-                        json_take(object, json_first(object));
-                json_foreach (m, old)
-                        if (!streq(m->key, "status") && !streq(m->key, "metadata"))
-                                json_set(c->a, object, m->key, json_copy(c->a, m));
-                if (managed)
-                        json_set(c->a, meta, "managedFields", managed);
-                json_set(c->a, object, "metadata", meta);
-                json_set(c->a, object, "status", status);
-                return;
-        }
-        json_remove(object, "status");
-        status = json_at(old, "status");
-        if (status)
-                json_set(c->a, object, "status", json_copy(c->a, status));
 }
 
 /* ---- get, create, update */
@@ -362,20 +406,43 @@ static void do_get(struct call *c)
                 answer_object(c, 200, object_parse(o, c->a));
 }
 
+/* Of built-in types: what does not fit into their fields is no object of theirs. */
+static int check_types(struct call *c, const struct json *object)
+{
+        const char *wrong = c->type->crd ? NULL : shape_misfit(c->type->shape, object, c->a);
+
+        return wrong ? fail_bad_request(c, "%s in version \"%s\" cannot be handled as a %s: %s",
+                                        c->type->kube.kind, c->type->kube.version, c->type->kube.kind, wrong)
+                     : 0;
+}
+
 static void do_create(struct call *c)
 {
         struct json *object = c->body;
 
-        if (check_kind(c, object) < 0 || check_names(c, object) < 0)
+        if (check_kind(c, object) < 0 || check_types(c, object) < 0 || check_names(c, object) < 0)
                 return;
         if (c->type->to_stored)
                 c->type->to_stored(c->type, object, c->a);
         call_store(c, NULL, object);
 }
 
+/* Most types call the resource by its plural here, Services by their kind. */
+static int fail_no_version(struct call *c)
+{
+        bool service = streq(c->type->store, "services");
+        struct causes causes = {.a = c->a};
+
+        causes_add(&causes, "FieldValueInvalid", "metadata.resourceVersion",
+                   "Invalid value: %s: must be specified for an update", service ? "\"\"" : "0x0");
+        return fail_invalid(c, c->type->kube.group, service ? c->type->kube.kind : c->type->kube.plural,
+                            c->name, &causes);
+}
+
 static int check_preconditions(struct call *c, const struct json *old, const struct json *object)
 {
         const char *rev = meta_str(object, "resourceVersion"), *uid = meta_str(object, "uid");
+        uint64_t number = 0;
 
         if (uid && *uid && !streq(uid, meta_str(old, "uid")) && c->verb == DO_UPDATE)
                 return fail_conflict(c,
@@ -386,13 +453,10 @@ static int check_preconditions(struct call *c, const struct json *old, const str
                                      c->type->crd ? "/" : "", c->type->crd ? c->type->kube.plural : "",
                                      *c->ns ? arena_printf(c->a, "/%s", c->ns) : "", c->name, uid,
                                      meta_str(old, "uid"));
-        if ((!rev || !*rev || streq(rev, "0")) && c->type->update_needs_rev && c->verb == DO_UPDATE) {
-                struct causes causes = {.a = c->a};
-
-                causes_add(&causes, "FieldValueInvalid", "metadata.resourceVersion",
-                           "Invalid value: 0x0: must be specified for an update");
-                return fail_invalid_object(c, object, &causes);
-        }
+        if (rev && *rev && !str_to_u64(str_of(rev), &number))
+                return fail(c, 500, NULL, NULL, "strconv.ParseUint: parsing \"%s\": invalid syntax", rev);
+        if ((!rev || !*rev || number == 0) && c->type->update_needs_rev && c->verb == DO_UPDATE)
+                return fail_no_version(c);
         if (rev && *rev && !streq(rev, "0") && !streq(rev, meta_str(old, "resourceVersion")))
                 return fail_modified(c);
         return 0;
@@ -402,7 +466,7 @@ static void do_update(struct call *c)
 {
         struct json *object = c->body, *old;
 
-        if (check_kind(c, object) < 0 || check_names(c, object) < 0)
+        if (check_kind(c, object) < 0 || check_types(c, object) < 0 || check_names(c, object) < 0)
                 return;
         if (c->type->to_stored)
                 c->type->to_stored(c->type, object, c->a);
@@ -417,7 +481,6 @@ static void do_update(struct call *c)
         }
         if (check_preconditions(c, old, object) < 0)
                 return;
-        keep_other_half(c, old, object);
         call_store(c, old, object);
 }
 
@@ -444,7 +507,7 @@ static struct json *apply_config(struct call *c, const struct json *old)
         if (object)
                 return object;
         if (err.code != E_OWNED) {
-                fail_bad_request(c, "%s", err.text);
+                fail(c, 500, NULL, NULL, "%s", err.text);
                 return NULL;
         }
         causes = json_array(c->a);
@@ -486,16 +549,12 @@ static int check_apply(struct call *c)
 {
         const char *kind = json_str_or(c->body, "kind", ""),
                    *version = json_str_or(c->body, "apiVersion", "");
-        const char *name = meta_str(c->body, "name");
 
-        if (!json_is(c->body, JSON_OBJECT) || !*kind)
-                return fail_bad_request(c, "invalid object type: /, Kind=%s", kind);
         if (!streq(kind, c->type->kube.kind) || !streq(version, kube_api_version(&c->type->kube, c->a)))
-                return fail_bad_request(c, "invalid object type: %s, Kind=%s", version, kind);
-        if (name && *name && !streq(name, c->name))
-                return fail_bad_request(c,
-                                        "the name of the object (%s) does not match the name on the URL (%s)",
-                                        name, c->name);
+                return fail(c, 500, NULL, NULL,
+                            "failed to create typed patch object: no corresponding type for %s%s, "
+                            "Kind=%s",
+                            strchr(version, '/') ? "" : "/", version, kind);
         return check_names(c, c->body);
 }
 
@@ -546,7 +605,6 @@ static void do_patch(struct call *c)
         }
         if (check_names(c, object) < 0 || check_preconditions(c, old, object) < 0)
                 return;
-        keep_other_half(c, old, object);
         call_store(c, old, object);
 }
 

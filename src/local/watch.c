@@ -145,6 +145,8 @@ static void send_bookmark(struct watch *w, bool initial_end)
                 c->type->kube.kind, kube_api_version(&c->type->kube, &a),
                 (unsigned long long)store_rev(c->api->store), annotations);
 
+        if (!c->type->crd)
+                normalize_builtin(c->type->shape, object, &a); /* an empty object of its type */
         send_json(w, "BOOKMARK", object);
         arena_done(&a);
 }
@@ -245,7 +247,7 @@ void do_watch(struct request *r)
                 send_all(w);
                 if (o.initial_events)
                         send_bookmark(w, true);
-        } else if (store_replay(r->api->store, rev, replay_change, w, NULL) < 0) {
+        } else if (rev == 1 || store_replay(r->api->store, rev, replay_change, w, NULL) < 0) {
                 send_expired(w, rev);
                 return;
         }
