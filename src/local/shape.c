@@ -142,7 +142,8 @@ static bool fits(const struct shape *s, const struct json *value)
         return s->kind != SHAPE_INTEGER || json_to_i64(value, &i);
 }
 
-static bool misfit(const struct shape *s, const struct json *value, struct buf *path, const char **ret, struct arena *a)
+static bool misfit(const struct shape *s, const struct json *value, struct buf *path, const char **ret,
+                   struct arena *a)
 {
         size_t n = path->n, i = 0;
 
