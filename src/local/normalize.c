@@ -381,6 +381,8 @@ static void normalize_fields(const struct shape *s, struct json *object, struct 
                         normalize(f->shape, s, v, a);
                 if (v && (!is_zero(v) || says_zero(s, f)))
                         continue;
+                if (v && v->type == JSON_ARRAY && is_written(s, f))
+                        continue; /* who says that there is none owns that */
                 if (!is_written(s, f)) {
                         json_remove(object, f->name);
                         continue;

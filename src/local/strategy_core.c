@@ -215,8 +215,6 @@ static void namespace_validate(const struct strategy_context *ctx, const char *s
 
 static const char *namespace_field(const struct json *ns, const char *path, struct arena *a)
 {
-        if (streq(path, "name")) /* an old way to say metadata.name */
-                return meta_str(ns, "name") ? meta_str(ns, "name") : "";
         return streq(path, "status.phase") ? json_str_or(json_at(ns, "status"), "phase", "") : NULL;
 }
 
@@ -260,6 +258,13 @@ static void claim_defaults(const struct strategy_context *c, struct json *claim)
 static void claim_prepare(const struct strategy_context *c, const char *sub, const struct json *old,
                           struct json *claim)
 {
+        const struct json *source = json_path(claim, "spec.dataSource");
+        const char *kind = json_str_or(source, "kind", ""), *group = json_str_or(source, "apiGroup", "");
+
+        /* From other sources nothing is copied: they are not even kept. */
+        if (!(streq(kind, "PersistentVolumeClaim") && !*group) &&
+            !(streq(kind, "VolumeSnapshot") && streq(group, "snapshot.storage.k8s.io")))
+                json_remove(json_at(claim, "spec"), "dataSource");
         if (old)
                 return;
         json_set(c->a, claim, "status", json_build(c->a, "{'phase': 'Pending'}"));

@@ -15,7 +15,7 @@ static void check_taints(struct causes *c, const struct json *taints)
         size_t i = 0;
 
         json_foreach (t, taints) {
-                const char *here = path_index(c, "spec.taints", i++), *key = json_str_or(t, "key", "");
+                const char *here = path_index(c, "metadata.taints", i++), *key = json_str_or(t, "key", "");
                 const char *effect = json_str_or(t, "effect", ""), *value = json_str_or(t, "value", "");
                 const char *pair = arena_join(c->a, key, "=", effect);
 

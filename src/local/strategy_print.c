@@ -534,19 +534,34 @@ struct columns event_columns(void)
         return COLUMNS(list);
 }
 
+/* A member by its name in either version. */
+static const struct json *either(const struct json *e, const char *stored, const char *newer)
+{
+        const struct json *v = json_at(e, stored);
+
+        return v ? v : json_at(e, newer);
+}
+
+static const char *either_str(const struct json *e, const char *stored, const char *newer)
+{
+        const char *text = json_cstr(either(e, stored, newer));
+
+        return text ? text : "";
+}
+
 static const char *event_source(const struct json *e, struct arena *a)
 {
-        const struct json *source = json_at(e, "source");
+        const struct json *source = either(e, "source", "deprecatedSource");
         const char *component = json_str_or(source, "component", ""), *host = json_str_or(source, "host", "");
 
-        component = *component ? component : json_str_or(e, "reportingComponent", "");
+        component = *component ? component : either_str(e, "reportingComponent", "reportingController");
         host = *host ? host : json_str_or(e, "reportingInstance", "");
         return *host ? arena_join(a, component, ", ", host) : component;
 }
 
 static const char *event_target(const struct json *e, struct arena *a)
 {
-        const struct json *about = json_at(e, "involvedObject");
+        const struct json *about = either(e, "involvedObject", "regarding");
         const char *name = json_str_or(about, "name", "");
         char *kind = arena_strdup(a, json_str_or(about, "kind", ""));
 
@@ -558,13 +573,14 @@ static const char *event_target(const struct json *e, struct arena *a)
 
 struct json *event_row(const struct strategy_context *c, const struct json *e)
 {
-        const struct json *series = json_at(e, "series"), *first_time = json_at(e, "firstTimestamp");
-        bool has_first = json_is(first_time, JSON_STRING),
-             has_last = json_is(json_at(e, "lastTimestamp"), JSON_STRING);
-        const char *first = cell_since(c, has_first ? first_time : json_at(e, "eventTime"));
-        const char *last = has_last ? cell_since(c, json_at(e, "lastTimestamp")) : first;
-        struct str message = str_trim(str_of(json_str_or(e, "message", "")));
-        long long count = json_int(e, "count", 0);
+        const struct json *series = json_at(e, "series"), *about = either(e, "involvedObject", "regarding");
+        const struct json *first_time = either(e, "firstTimestamp", "deprecatedFirstTimestamp");
+        const struct json *last_time = either(e, "lastTimestamp", "deprecatedLastTimestamp");
+        const char *first = cell_since(c, json_is(first_time, JSON_STRING) ? first_time
+                                                                           : json_at(e, "eventTime"));
+        const char *last = json_is(last_time, JSON_STRING) ? cell_since(c, last_time) : first;
+        struct str message = str_trim(str_of(either_str(e, "message", "note")));
+        int64_t count = json_int(e, "count", json_int(e, "deprecatedCount", 0));
 
         if (series) {
                 last = cell_since(c, json_at(series, "lastObservedTime"));
@@ -574,6 +590,6 @@ struct json *event_row(const struct strategy_context *c, const struct json *e)
         }
         return json_build(c->a, "[%s, %s, %s, %s, %s, %s, %.*s, %s, %lld, %s]", last,
                           json_str_or(e, "type", ""), json_str_or(e, "reason", ""), event_target(e, c->a),
-                          json_str_or(json_at(e, "involvedObject"), "fieldPath", ""), event_source(e, c->a),
-                          STR_ARG(message), first, count, name_of(e));
+                          json_str_or(about, "fieldPath", ""), event_source(e, c->a), STR_ARG(message), first,
+                          (long long)count, name_of(e));
 }

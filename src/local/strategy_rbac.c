@@ -46,7 +46,15 @@ static void role_validate(const struct strategy_context *ctx, const char *sub, c
                 check_label_selector(c, path_index(c, list, i++), s);
 }
 
-const struct strategy STRATEGY_ROLE = {.validate = role_validate};
+/* No rules are null once they are stored, however that was said. */
+static void role_prepare(const struct strategy_context *c, const char *sub, const struct json *old,
+                         struct json *role)
+{
+        if (json_len(json_at(role, "rules")) == 0)
+                json_set(c->a, role, "rules", json_null(c->a));
+}
+
+const struct strategy STRATEGY_ROLE = {.prepare = role_prepare, .validate = role_validate};
 
 /* ---- bindings */
 
