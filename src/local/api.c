@@ -58,6 +58,7 @@ struct api *api_new(const struct api_config *config, struct err *err)
         struct api *api = xcalloc(1, sizeof(*api));
 
         list_init(&api->requests);
+        list_init(&api->logs);
         api->loop = config->loop;
         api->store = config->store;
         api->log = config->log;
@@ -82,6 +83,7 @@ void api_free(struct api *api)
 {
         store_unlisten(&api->listener);
         watches_free(api);
+        logs_free(api);
         list_foreach_safe (node, &api->requests)
                 request_free(CONTAINER_OF(node, struct request, node));
         crds_free(api);

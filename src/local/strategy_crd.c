@@ -270,6 +270,9 @@ static void check_spec(struct causes *c, const struct json *spec)
         check_enum(c, "spec.scope", json_str(spec, "scope"), scopes);
         check_required_schemas(c, versions);
         check_versions(c, versions);
+        if (json_len(versions) > 0) /* the server keeps the first one's name in another place, too */
+                check_1035(c, "spec.version", json_str_or(json_first(versions), "name", ""),
+                           json_str_or(json_first(versions), "name", ""), "");
         for (size_t i = 0; i < ARRAY_LEN(required); i++)
                 if (!*json_str_or(names, required[i], ""))
                         bad_required(c, path_key(c, "spec.names", required[i]), "");

@@ -97,6 +97,12 @@ static void check_map_keys(struct causes *c, const char *path, const struct json
                 if (json_at(seen, key))
                         bad_raw(c, at, go_strings(c, keys), "must not contain duplicate entries");
                 json_set(c->a, seen, key, json_truth(c->a, true));
+        }
+        json_foreach (k, keys) {
+                const char *key = json_cstr(k) ? json_cstr(k) : "";
+                const struct json *property = json_at(json_at(items, "properties"), key);
+                const char *here = path_map(c, path_key(c, path_key(c, path, "items"), "properties"), key);
+
                 if (property && !in_array(json_at(items, "required"), key) && !json_at(property, "default"))
                         bad_required(c, path_key(c, here, "default"),
                                      "this property is in x-kubernetes-list-map-keys, so it must have a "
@@ -250,6 +256,16 @@ static bool int_or_string(const struct json *any)
                streq(json_str(x, "type"), "integer") && streq(json_str(y, "type"), "string");
 }
 
+/* Our own words for it end in where it is; the server's in what it is. */
+static const char *wrong_pattern(struct causes *c, const char *pattern, const char *why)
+{
+        const char *end = strstr(why, " at character ");
+
+        return arena_printf(c->a,
+                            "must be a valid regular expression, but isn't: error parsing regexp: %.*s: `%s`",
+                            (int)(end ? (size_t)(end - why) : strlen(why)), why, pattern);
+}
+
 static void check_nested(struct causes *c, const char *path, const struct json *s, bool skip_any);
 
 static void check_values(struct causes *c, const char *path, const struct json *s, bool skip_any,
@@ -274,8 +290,7 @@ static void check_values(struct causes *c, const char *path, const struct json *
         if (pattern && *pattern) {
                 if (!pattern_new(c->a, str_of(pattern), &err))
                         bad_str(c, path_key(c, path, "pattern"), pattern,
-                                arena_printf(c->a, "must be a valid regular expression, but isn't: %s",
-                                             err.text));
+                                wrong_pattern(c, pattern, err.text));
         }
 }
 

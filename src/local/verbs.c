@@ -125,7 +125,8 @@ static void decode(struct call *c, struct json *object)
                 custom_decode(c, object);
                 return;
         }
-        normalize_builtin(c->type->shape, object, c->a);
+        if (!c->type->to_stored) /* which has done it */
+                normalize_builtin(c->type->shape, object, c->a);
         if (c->type->strategy && c->type->strategy->defaults)
                 c->type->strategy->defaults(&ctx, object);
 }
@@ -253,8 +254,6 @@ static int store_new(struct call *c, struct json *object)
                 return fail_exists(c, name);
         if (quota_admit(c, NULL, object) < 0)
                 return -1;
-        if (c->type->crd)
-                manage_fields(c, NULL, object);
         meta_tidy(object, c->a);
         if (!c->dry_run && stage_object(c, object, false) < 0)
                 return -1;
