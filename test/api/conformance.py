@@ -32,7 +32,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 sys.dont_write_bytecode = True
 from sonde_test import ROOT, ControlPlane, Process, diag, program
 from suite import omissions
-from suite.case import GROUPS, NOT_SWEPT, T
+from suite.case import GROUPS, MERGE, NOT_SWEPT, T
 from suite.fixtures import CUSTOM, Fixtures
 from suite.side import Side
 
@@ -75,7 +75,11 @@ class Suite:
             query = "?gracePeriodSeconds=0&propagationPolicy=Background"
             if plural in NOT_SWEPT:
                 query += "&fieldSelector=" + NOT_SWEPT[plural].replace("!=", "%21%3D")
-            t.side.call("DELETE", t.path(plural) + query)
+            path = t.path(plural)
+            _, deleted = t.side.call("DELETE", path + query)
+            for item in (deleted or {}).get("items") or []:
+                if item["metadata"].get("finalizers"):
+                    t.side.call("PATCH", f"{path}/{item['metadata']['name']}", {"metadata": {"finalizers": None}}, MERGE)
 
     def run_on(self, case, side, ns):
         t = T(side, ns, self)

@@ -127,7 +127,7 @@ gc("foreground marks the owner", lambda t: (
     t.wait("configmaps/o", lambda s, v: v["metadata"]["finalizers"] == ["x/y"], "collected", only=lambda v: v["metadata"]["finalizers"]),
     t.patch("configmaps/o", {"metadata": {"finalizers": None}}, only=lambda v: v["kind"])), own=True)
 gc("a Job's pods are orphaned by default when it is deleted", post("jobs", job("j"), only=lambda v: v["kind"]), lambda t: (
-    t.until(lambda: t.quietly("GET", "pods")[1]["items"], "a pod"), t.delete("jobs/j", only=lambda v: v), t.gone("jobs/j"),
+    t.until(lambda: t.quietly("GET", "pods")[1]["items"], "a pod"), t.delete("jobs/j", only=lambda v: v["metadata"].get("finalizers")), t.gone("jobs/j"),
     t.wait("pods", lambda s, o: s == 200 and not o["items"][0]["metadata"].get("ownerReferences"), "let go",
            only=lambda v: [i["metadata"].get("ownerReferences") for i in v["items"]])), own=True)
 gc("a Job's pods go with it in the background", post("jobs", job("j"), only=lambda v: v["kind"]), lambda t: (

@@ -154,6 +154,12 @@ class T:
             self.record(only(json.loads(data)) if only else json.loads(data))
         return answer
 
+    def stranger(self, method, path, headers):
+        """Records the answer to somebody whom the server does not know."""
+        status, kind, data = self.side.as_stranger(method, path, headers)
+        self.note(f"< {status} {kind}")
+        self.record(json.loads(data))
+
     def record(self, value):
         value = self.mask.value(omissions.take_out(value))
         self.note(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False))

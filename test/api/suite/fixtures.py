@@ -118,6 +118,16 @@ class Fixtures:
             while time.monotonic() < deadline and side.call("GET", t.fill(f"/apis/$GROUP/v1/{plural}"))[0] != 200:
                 time.sleep(0.05)
 
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not self._discovered(side, t):
+            time.sleep(0.05)
+
+    @staticmethod
+    def _discovered(side, t):
+        """kubectl remembers what it finds for minutes."""
+        status, found = side.call("GET", t.fill("/apis/$GROUP/v1"))
+        return status == 200 and {r["name"] for r in found["resources"]} >= set(CUSTOM)
+
     def make(self):
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(self._make, self._sides()))

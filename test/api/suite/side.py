@@ -34,7 +34,9 @@ class Side:
         self.server = re.search(r"server: *\"?(https?://[^\s\"]+)", text)[1].rstrip("/")
         match = re.match(r"https://\[?([^\]/]+?)\]?:(\d+)$", self.server)
         self.host, self.port = match[1], int(match[2])
-        self._context = ssl.create_default_context(cadata=self._field(text, "certificate-authority").decode())
+        authority = self._field(text, "certificate-authority").decode()
+        self._context = ssl.create_default_context(cadata=authority)
+        self._stranger = ssl.create_default_context(cadata=authority)
         self._headers = {"User-Agent": "conformance/1"}
         bearer = re.search(r"\btoken: *\"?([^\s\"}]+)", text)
         if bearer:
@@ -86,6 +88,16 @@ class Side:
         else:
             self._idle.put(connection)
         return response.status, response.headers.get("Content-Type"), data
+
+    def as_stranger(self, method, path, headers):
+        """(status, content type, bytes) of a request without our credentials."""
+        connection = http.client.HTTPSConnection(self.host, self.port, context=self._stranger, timeout=30)
+        try:
+            connection.request(method, path, None, headers)
+            response = connection.getresponse()
+            return response.status, response.headers.get("Content-Type"), response.read()
+        finally:
+            connection.close()
 
     def call(self, method, path, body=None, content_type="application/json", headers=None):
         """(status, decoded body or None), for what is not recorded."""
