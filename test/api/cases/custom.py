@@ -40,11 +40,11 @@ def ended(t, plural):
 def refused(title, **more):
     body = definition("things")
     body["spec"].update(more)
-    crd(title, post(PLURAL, body))
+    crd(title, post(PLURAL, body), lambda t: ended(t, "things"))
 
 
 def refused_schema(title, schema, **version):
-    crd(title, post(PLURAL, definition("things", schema, version=version)))
+    crd(title, post(PLURAL, definition("things", schema, version=version)), lambda t: ended(t, "things"))
 
 
 OBJECT = {"type": "object"}
@@ -98,7 +98,6 @@ refused("the same version twice", versions=[{"name": "v1", "served": True, "stor
 refused("no schema", versions=[{"name": "v1", "served": True, "storage": True}])
 refused("preserveUnknownFields", preserveUnknownFields=True)
 refused("a conversion that does not exist", conversion={"strategy": "Magic"})
-refused("a webhook without its configuration", conversion={"strategy": "Webhook"})
 refused_schema("a schema without a type", {"properties": {"spec": {"properties": {"a": {}}}}})
 refused_schema("a schema whose root is no object", {"type": "string"})
 refused_schema("a type that does not exist", {**OBJECT, "properties": {"a": {"type": "text"}}})

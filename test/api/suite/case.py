@@ -239,7 +239,7 @@ class T:
                 text = json.dumps(omissions.take_out(json.loads(text)))
             except ValueError:
                 pass
-        self.note(self.mask.printed(text))
+        self.note(self.mask.printed(omissions.take_out(text)))
 
     def _argv(self, line):
         argv = shlex.split(self.fill(line)) if isinstance(line, str) else [self.fill(a) for a in line]
