@@ -45,15 +45,19 @@ static int open_log(const struct log_reader *l, int rotated)
         return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-/* Goes on with the next younger file; false: there is none. */
+/* Goes on with the next younger file; false: there is none, the youngest stays open. */
 static bool next_file(struct log_reader *l)
 {
+        int fd = -1;
+
+        while (fd < 0 && l->rotated > 0)
+                fd = open_log(l, --l->rotated);
+        if (fd < 0)
+                return false;
         if (l->fd >= 0)
                 close(l->fd);
-        l->fd = -1;
-        while (l->fd < 0 && l->rotated > 0)
-                l->fd = open_log(l, --l->rotated);
-        return l->fd >= 0;
+        l->fd = fd;
+        return true;
 }
 
 /* Adds what is there to RAW, at most a piece; 0: nothing more in this file. */
@@ -220,16 +224,28 @@ static void reader_done(struct log_reader *l)
         free(l->path);
 }
 
-/* The file has been rotated while it was read: goes on in the new one. */
-static void reader_reopen(struct log_reader *l)
+static bool is_file(const struct log_reader *l, int rotated, const struct stat *mine)
 {
-        struct stat mine, there;
+        _cleanup_(free_ptr) char *path = rotated ? xasprintf("%s.%d", l->path, rotated) : xstrdup(l->path);
+        struct stat there;
 
-        if (l->fd >= 0 && fstat(l->fd, &mine) == 0 && stat(l->path, &there) == 0 &&
-            mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
-                return;
-        l->rotated = 1;
-        (void)next_file(l);
+        return stat(path, &there) == 0 && there.st_ino == mine->st_ino && there.st_dev == mine->st_dev;
+}
+
+/* Whether the file has been rotated while it was read, or is there only now: then there is more to read. */
+static bool was_rotated(struct log_reader *l)
+{
+        struct stat mine;
+
+        if (l->fd < 0) {
+                l->rotated = 1;
+                return next_file(l);
+        }
+        if (fstat(l->fd, &mine) < 0 || is_file(l, 0, &mine))
+                return false;
+        for (l->rotated = 1; l->rotated < ROTATED_MAX && !is_file(l, l->rotated, &mine); l->rotated++)
+                ;
+        return true;
 }
 
 /* ---- following */
@@ -297,13 +313,13 @@ static void on_follow(struct timer *t)
 
         if (out.n)
                 http_stream_write(f->r->ex, buf_str(&out));
+        if (all && !f->reader.full)
+                all = !was_rotated(&f->reader);
         if (all && (ended || f->reader.full)) {
                 http_stream_end(f->r->ex);
                 follow_free(f);
                 return;
         }
-        if (all)
-                reader_reopen(&f->reader);
         timer_after(&f->timer, all ? POLL : AT_ONCE);
 }
 
