@@ -89,6 +89,7 @@ struct view { /* how the client wants to see objects */
         const char *version;        /* of meta.k8s.io: "v1", "v1beta1" */
         const char *include_object; /* of tables: "None", "Metadata", "Object" */
         bool pretty;
+        bool wants_list; /* of AS_METADATA */
 };
 /* The object as its client sees it: another version, a Table with one row, only the metadata. HEADERS: with column
  * definitions. */
@@ -106,6 +107,8 @@ void list_add(struct list_writer *w, const struct object *o);
 /* CONTINUE_TOKEN may be NULL; REMAINING below 0: not known. */
 void list_end(struct list_writer *w, uint64_t rev, const char *continue_token, int64_t remaining);
 struct json *object_parse(const struct object *o, struct arena *a);
+/* The first value that a JSONPath of kubectl (".status.conditions[?(@.type=='Ready')].status") finds; NULL. */
+const struct json *jsonpath_find(const struct json *root, const char *path);
 const struct table_column *table_name_column(void), *table_age_column(void);
 const char *human_duration(usec_t d, struct arena *a); /* "5s", "3m20s", "2h", as kubectl prints ages */
 
@@ -129,6 +132,7 @@ struct request {
         struct call c;
         struct view view;
         bool old_watch; /* GET .../watch/... */
+        bool no_sub;    /* the status of a custom resource that has none */
 };
 void request_answer(struct request *r); /* c.code and c.answer, when they are durable */
 void request_reply(struct request *r, const char *type,
@@ -148,7 +152,7 @@ struct list_options {
 int list_options_read(struct request *r, struct list_options *o);
 void do_list(struct request *r);
 void do_watch(struct request *r);
-int fail_too_new(struct call *c, uint64_t rev); /* 504: no such revision yet */
+int fail_too_new(struct call *c, uint64_t rev);                 /* 504: no such revision yet */
 int parse_rev(struct call *c, const char *text, uint64_t *ret); /* of resourceVersion */
 void watches_change(struct api *api, const struct change *ch);
 void watches_free(struct api *api);

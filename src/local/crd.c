@@ -121,6 +121,19 @@ static void set_names(struct crd *crd, struct api_type *t, const struct json *sp
         t->categories = string_list(a, json_at(names, "categories"));
 }
 
+static const char *const *other_versions(struct crd *crd, const struct json *spec, const char *group,
+                                         const char *mine)
+{
+        const struct json *versions = json_at(spec, "versions");
+        const char **list = arena_new_array(&crd->a, const char *, json_len(versions) + 1);
+        size_t n = 0;
+
+        json_foreach (v, versions)
+                if (!streq(json_str(v, "name"), mine))
+                        list[n++] = arena_printf(&crd->a, "%s/%s", group, json_str_or(v, "name", ""));
+        return list;
+}
+
 static struct api_type *make_type(struct api *api, struct crd *crd, const struct json *spec,
                                   const struct json *version)
 {
@@ -145,6 +158,7 @@ static struct api_type *make_type(struct api *api, struct crd *crd, const struct
         t->shape = shapes_root(shapes);
         *vec_push(&crd->shapes) = shapes;
         set_columns(crd, t, json_at(version, "additionalPrinterColumns"), table_name_column());
+        t->other_versions = other_versions(crd, spec, t->kube.group, name);
         if (!streq(name, storage)) {
                 t->stored_version = arena_printf(&crd->a, "%s/%s", t->kube.group, storage);
                 t->from_stored = custom_from_stored;
@@ -261,31 +275,47 @@ static void write_status(struct api *api, const struct json *object, struct json
         api_do(&c);
 }
 
+/* Each name is accepted by itself; of several conflicts the last one is told. */
+static struct json *accepted_names(struct api *api, const struct json *object, const char **reason,
+                                   const char **conflict, struct arena *a)
+{
+        static const struct {
+                const char *key, *reason;
+        } checks[] = {{"plural", "PluralConflict"},
+                      {"singular", "SingularConflict"},
+                      {"kind", "KindConflict"},
+                      {"listKind", "ListKindConflict"}};
+        struct json *accepted = json_copy(a, json_path(object, "spec.names"));
+
+        for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+                const char *taken = taken_name(api, object, checks[i].key, a);
+
+                if (!taken)
+                        continue;
+                *conflict = taken;
+                *reason = checks[i].reason;
+                if (streq(checks[i].key, "plural") || streq(checks[i].key, "kind"))
+                        json_set(a, accepted, checks[i].key, json_string(a, ""));
+                else
+                        json_remove(accepted, checks[i].key);
+        }
+        return accepted;
+}
+
 static void accept_names(struct api *api, const struct json *object, struct arena *a)
 {
-        static const char *const keys[] = {"plural", "singular", "kind", "listKind"};
-        static const char *const reasons[] = {"PluralConflict", "SingularConflict", "KindConflict",
-                                              "ListKindConflict"};
         struct call c = {.api = api, .a = a};
         struct json *conditions = json_array(a), *accepted;
         const char *conflict = NULL, *reason = NULL;
 
-        for (size_t i = 0; i < ARRAY_LEN(keys) && !conflict; i++) {
-                conflict = taken_name(api, object, keys[i], a);
-                reason = reasons[i];
-        }
-        if (conflict) {
-                json_append(conditions, new_condition(&c, "NamesAccepted", "False", reason, conflict));
-                json_append(conditions, new_condition(&c, "Established", "False", "NotAccepted",
-                                                      "not all names are accepted"));
-                accepted = json_build(a, "{'plural': '', 'kind': ''}");
-        } else {
-                json_append(conditions,
-                            new_condition(&c, "NamesAccepted", "True", "NoConflicts", "no conflicts found"));
-                json_append(conditions, new_condition(&c, "Established", "True", "InitialNamesAccepted",
-                                                      "the initial names have been accepted"));
-                accepted = json_copy(a, json_path(object, "spec.names"));
-        }
+        accepted = accepted_names(api, object, &reason, &conflict, a);
+        json_append(conditions, new_condition(&c, "NamesAccepted", conflict ? "False" : "True",
+                                              conflict ? reason : "NoConflicts",
+                                              conflict ? conflict : "no conflicts found"));
+        json_append(conditions, new_condition(&c, "Established", conflict ? "False" : "True",
+                                              conflict ? "NotAccepted" : "InitialNamesAccepted",
+                                              conflict ? "not all names are accepted"
+                                                       : "the initial names have been accepted"));
         write_status(api, object,
                      json_build(a, "{'conditions': %p, 'acceptedNames': %p}", conditions, accepted), a);
 }
@@ -400,10 +430,25 @@ void crds_free(struct api *api)
 
 /* ---- custom resources */
 
+/* Numbers as Go would write them again: 2.0 and 1e3 are the integers 2 and 1000. */
+static void plain_numbers(struct json *value, struct arena *a)
+{
+        int64_t i;
+
+        json_foreach (child, value)
+                plain_numbers(child, a);
+        if (value->type != JSON_NUMBER || !json_to_i64(value, &i))
+                return;
+        value->text = arena_printf(a, "%lld", (long long)i);
+        value->len = (uint32_t)strlen(value->text);
+}
+
 void custom_decode(struct call *c, struct json *object)
 {
         const struct api_type *t = c->type;
 
+        meta_tidy(object, c->a);
+        plain_numbers(object, c->a);
         if (!t->schema)
                 return;
         if (!t->preserve)

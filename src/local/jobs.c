@@ -7,7 +7,7 @@ enum { RETRY_CREATE = 10 }; /* seconds, after a refusal */
 static void look_again(struct item *it, usec_t wall);
 
 /* Until the pod is durable, and so known as a dependent, the Job is not decided again: it would make another one. */
-static void create_pod(struct item *job, const struct json *object, struct json *pod, struct arena *a)
+static bool create_pod(struct item *job, const struct json *object, struct json *pod, struct arena *a)
 {
         struct call c = {.api = job->m->api,
                          .a = a,
@@ -22,14 +22,17 @@ static void create_pod(struct item *job, const struct json *object, struct json 
         api_do(&c);
         if (c.code == 201) {
                 (void)str_to_u64(str_of(meta_str(c.answer, "resourceVersion")), &job->waits_for);
-                return;
+                api_event(job->m->api, object, "job-controller", false, "SuccessfulCreate",
+                          arena_printf(a, "Created pod: %s", meta_str(c.answer, "name")));
+                return true;
         }
         api_event(job->m->api, object, "job-controller", true, "FailedCreate",
                   arena_printf(a, "Error creating: %s", json_str_or(c.answer, "message", "")));
         look_again(job, loop_wall(job->m->loop) + RETRY_CREATE * USEC_PER_SEC);
+        return false;
 }
 
-static void remove_pod(const struct item *job, const char *name, struct arena *a)
+static void remove_pod(const struct item *job, const struct json *object, const char *name, struct arena *a)
 {
         struct call c = {.api = job->m->api,
                          .a = a,
@@ -43,6 +46,9 @@ static void remove_pod(const struct item *job, const char *name, struct arena *a
                          .propagation = "Background"};
 
         api_do(&c);
+        if (c.code == 200)
+                api_event(job->m->api, object, "job-controller", false, "SuccessfulDelete",
+                          arena_printf(a, "Deleted pod: %s", name));
 }
 
 static void write_status(const struct item *job, const struct json *object, struct json *status,
@@ -120,22 +126,23 @@ static void time_to_live(struct item *it, const struct json *job, struct arena *
 void job_changed(struct item *it, const struct json *job, struct arena *a)
 {
         struct job_decision d;
-        size_t n;
         struct json **pods;
+        bool refused = false;
+        size_t n;
 
         if (store_rev(it->m->store) < it->waits_for)
                 return; /* the pod's own change brings us here again */
         pods = pods_of(it, &n, a);
         d = job_decide(job, (const struct json *const *)pods, n, loop_wall(it->m->loop), a);
         for (size_t i = 0; i < d.n_remove; i++)
-                remove_pod(it, d.remove[i], a);
+                remove_pod(it, job, d.remove[i], a);
         for (size_t i = 0; i < d.n_create; i++)
-                create_pod(it, job, d.create[i], a);
+                refused |= !create_pod(it, job, d.create[i], a);
         if (d.event_reason)
                 api_event(it->m->api, job, "job-controller", d.warning, d.event_reason, d.event_message);
-        if (d.status)
+        if (d.status && !refused) /* what it tells would not be true; the next look tells what is */
                 write_status(it, job, d.status, a);
-        if (d.again)
+        if (d.again && !refused)
                 look_again(it, d.again);
         time_to_live(it, job, a);
 }

@@ -265,8 +265,7 @@ static void check_standard_finalizer(const char *name, size_t i, struct causes *
                            name);
 }
 
-static void validate_finalizers(struct call *c, const struct json *old, const struct json *meta,
-                                struct causes *causes)
+static void validate_finalizers(struct call *c, const struct json *meta, struct causes *causes)
 {
         size_t i = 0;
 
@@ -276,7 +275,11 @@ static void validate_finalizers(struct call *c, const struct json *old, const st
         json_foreach (f, json_at(meta, "finalizers"))
                 if (json_cstr(f) && !*c->type->kube.group)
                         check_standard_finalizer(json_cstr(f), i++, causes);
-        if (!old || !object_deleting(old))
+}
+
+static void no_new_finalizers(const struct json *old, const struct json *meta, struct causes *causes)
+{
+        if (!object_deleting(old))
                 return;
         json_foreach (f, json_at(meta, "finalizers"))
                 if (!has_finalizer(old, json_cstr(f)))
@@ -296,13 +299,12 @@ static void immutable(const struct json *old, const struct json *meta, const cha
                            "Invalid value: \"%s\": field is immutable", now);
 }
 
-static void validate_rest(struct call *c, const struct json *old, const struct json *meta,
-                          struct causes *causes)
+static void validate_rest(struct call *c, const struct json *meta, struct causes *causes)
 {
         check_labels(causes, "metadata.labels", json_at(meta, "labels"));
         validate_annotations(json_at(meta, "annotations"), causes);
         validate_owners(json_at(meta, "ownerReferences"), causes);
-        validate_finalizers(c, old, meta, causes);
+        validate_finalizers(c, meta, causes);
 }
 
 /* Kubernetes checks an update several times, in the registry and in the type's own validation, and says so each time. */
@@ -319,16 +321,17 @@ void meta_validate(struct call *c, const struct json *old, const struct json *ob
 
         if (!old) {
                 validate_name(c, meta, causes);
-                validate_rest(c, old, meta, causes);
+                validate_rest(c, meta, causes);
                 return;
         }
         for (int i = 0; i < 2; i++) {
                 immutable(old, meta, "name", causes);
                 immutable(old, meta, "namespace", causes);
                 immutable(old, meta, "uid", causes);
+                no_new_finalizers(old, meta, causes);
         }
         for (unsigned i = 0; i < times_checked(c->type); i++)
-                validate_rest(c, old, meta, causes);
+                validate_rest(c, meta, causes);
 }
 
 /* ---- order */

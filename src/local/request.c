@@ -163,6 +163,7 @@ static bool accept_one(struct request *r, struct str media)
                     !(str_eq(version, STR("v1")) || str_eq(version, STR("v1beta1"))))
                         continue;
                 r->view.as = formats[i].format;
+                r->view.wants_list = streq(formats[i].as, "PartialObjectMetadataList");
                 r->view.version = arena_strndup(&r->a, version.p, version.n);
                 return true;
         }
@@ -370,8 +371,14 @@ static int read_delete_options(struct request *r)
         if (http_body(r->ex).n) {
                 c->body = json_parse(&r->a, http_body(r->ex), NULL, &err);
                 if (!json_is(c->body, JSON_OBJECT))
-                        return fail_bad_request(c, "couldn't get version/kind; json parse error: %s",
-                                                err.text);
+                        return fail(c, 500, NULL, NULL, "couldn't get version/kind; json parse error: %s",
+                                    err.text);
+                if (!streq(json_str_or(c->body, "kind", "DeleteOptions"), "DeleteOptions"))
+                        return fail(
+                                c, 500, NULL, NULL,
+                                "no kind \"%s\" is registered for version \"%s\" in scheme "
+                                "\"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\"",
+                                json_str(c->body, "kind"), json_str_or(c->body, "apiVersion", ""));
         } else {
                 c->body = json_build(
                         &r->a, "{'propagationPolicy': %p, 'orphanDependents': %p}",
@@ -454,7 +461,8 @@ static int find_resource(struct request *r, const char *group, const char *versi
         for (const char *const *s = c->type->subresources; s && *s; s++)
                 if (streq(*s, c->sub))
                         return 0;
-        return -1;
+        r->no_sub = c->type->crd && streq(c->sub, "status");
+        return r->no_sub ? 0 : -1;
 }
 
 static bool has_verb(const struct call *c, unsigned verb)
@@ -505,6 +513,24 @@ static void delete_collection(struct request *r)
         request_answer(r);
 }
 
+/* PartialObjectMetadata is for one object, PartialObjectMetadataList for many. */
+static int check_view(struct request *r)
+{
+        bool list = r->c.verb == DO_LIST;
+
+        if (r->view.as != AS_METADATA || r->c.verb == DO_WATCH || r->view.wants_list == list)
+                return 0;
+        return fail(
+                &r->c, 406, "NotAcceptable", NULL,
+                list ? "you requested PartialObjectMetadata, but the requested object is a list (*%s.%sList)"
+                     : "you requested PartialObjectMetadataList, but the requested object is not a list "
+                       "(*%s.%s)",
+                *r->c.type->kube.group
+                        ? arena_strndup(&r->a, r->c.type->kube.group, strcspn(r->c.type->kube.group, "."))
+                        : "core",
+                r->c.type->kube.kind);
+}
+
 static int check_version(struct request *r)
 {
         uint64_t rev;
@@ -527,9 +553,9 @@ static int read_everything(struct request *r)
                 r->c.manager = user_agent_manager(r);
                 return read_delete_options(r);
         case DO_GET:
-                return check_version(r);
+                return check_view(r) < 0 ? -1 : check_version(r);
         default:
-                return 0;
+                return check_view(r);
         }
 }
 
@@ -540,7 +566,10 @@ static void serve_resource(struct request *r)
                 reply_json(r);
                 return;
         }
-        if (read_everything(r) < 0) {
+        if (r->no_sub) {
+                fail_not_found(&r->c);
+                request_answer(r);
+        } else if (read_everything(r) < 0) {
                 request_answer(r);
         } else if (r->c.verb == DO_LIST) {
                 do_list(r);

@@ -71,7 +71,7 @@ static struct json *cell_of_date(struct call *c, const struct json *value)
 
 static struct json *custom_cell(struct call *c, const struct table_column *col, const struct json *object)
 {
-        const struct json *value = json_path(object, col->json_path + (col->json_path[0] == '.'));
+        const struct json *value = jsonpath_find(object, col->json_path);
 
         if (!value || value->type == JSON_NULL)
                 return json_null(c->a);
@@ -201,7 +201,7 @@ void list_add(struct list_writer *w, const struct object *o)
                 object = row_of(w->c, w->view, object);
         } else if (w->view->as == AS_METADATA) {
                 object = partial(w->c, w->view, object);
-        } else {
+        } else if (!w->c->type->crd) {
                 json_remove(object, "kind");
                 json_remove(object, "apiVersion");
         }

@@ -88,7 +88,8 @@ struct api_type {
         /* Another version of what is stored (events.k8s.io over core events): changed in place. NULL: the same. */
         void (*to_stored)(const struct api_type *t, struct json *object, struct arena *a);
         void (*from_stored)(const struct api_type *t, struct json *object, struct arena *a);
-        const char *stored_version;         /* apiVersion in the store; NULL: its own */
+        const char *stored_version;        /* apiVersion in the store; NULL: its own */
+        const char *const *other_versions; /* further apiVersions that are served; NULL-terminated, or NULL */
         const struct table_column *columns; /* NULL: Name, Created At */
         size_t n_columns;
         /* custom resources */

@@ -89,31 +89,24 @@ static struct strategy_context context(struct call *c)
         return (struct strategy_context){.type = c->type, .now = loop_wall(c->api->loop), .a = c->a};
 }
 
+static struct managed managed_of(struct call *c)
+{
+        return (struct managed){.shape = c->type->shape,
+                                .api_version = kube_api_version(&c->type->kube, c->a),
+                                .kind = c->type->kube.kind,
+                                .manager = c->manager,
+                                .now = loop_wall(c->api->loop),
+                                .force = c->force,
+                                .sub = *c->sub,
+                                .versions = c->type->other_versions};
+}
+
 static void manage_fields(struct call *c, const struct json *old, struct json *object)
 {
-        struct managed m = {.shape = c->type->shape,
-                            .api_version = kube_api_version(&c->type->kube, c->a),
-                            .manager = c->manager,
-                            .now = loop_wall(c->api->loop)};
+        struct managed m = managed_of(c);
 
-        struct json *was, *is, *managed;
-
-        if (c->verb == DO_PATCH && c->patch == PATCH_APPLY)
-                return;
-        if (!c->type->to_stored) {
+        if (c->verb != DO_PATCH || c->patch != PATCH_APPLY)
                 managed_update(&m, old, object, c->a);
-                return;
-        }
-        /* Fields are owned by the names that their writer knows. */
-        was = old ? json_copy(c->a, old) : NULL;
-        is = json_copy(c->a, object);
-        if (was)
-                c->type->from_stored(c->type, was, c->a);
-        c->type->from_stored(c->type, is, c->a);
-        managed_update(&m, was, is, c->a);
-        managed = json_remove(json_at(is, "metadata"), "managedFields");
-        if (managed)
-                json_set(c->a, object_meta(c->a, object), "managedFields", managed);
 }
 
 /* As a typed object would read: nothing unknown, defaults filled in. */
@@ -330,17 +323,34 @@ int call_store(struct call *c, const struct json *old, struct json *object)
 
 /* ---- checks of what a client sent */
 
+/* Custom resources say what they are. */
+static int check_custom_kind(struct call *c, const struct json *object, const char *kind, const char *version)
+{
+        struct causes causes = {.a = c->a};
+
+        if (!*kind || !*version ||
+            shape_misfit(shape_member(c->type->shape, STR("metadata")),
+                         json_at(object, "metadata") ? json_at(object, "metadata") : object, c->a))
+                return fail_bad_request(
+                        c,
+                        "%s in version \"%s\" cannot be handled as a %s: Object 'Kind' is missing or "
+                        "its metadata is malformed",
+                        c->type->kube.kind, c->type->kube.version, c->type->kube.kind);
+        if (streq(kind, c->type->kube.kind))
+                return 0;
+        causes_add(&causes, "FieldValueInvalid", "kind", "Invalid value: \"%s\": must be %s", kind,
+                   c->type->kube.kind);
+        return fail_invalid(c, c->type->kube.group, kind,
+                            meta_str(object, "name") ? meta_str(object, "name") : "", &causes);
+}
+
 static int check_kind(struct call *c, const struct json *object)
 {
         const char *kind = json_str_or(object, "kind", ""), *version = json_str_or(object, "apiVersion", "");
         const char *want = kube_api_version(&c->type->kube, c->a);
 
-        if (c->type->crd && (!*kind || !*version))
-                return fail_bad_request(
-                        c,
-                        "the object provided is unrecognized (must be of type %s): Object '%s' is "
-                        "missing in '%s'",
-                        c->type->kube.kind, *kind ? "apiVersion" : "Kind", json_print(c->a, object));
+        if (c->type->crd && check_custom_kind(c, object, kind, version) < 0)
+                return -1;
         if (*version && !streq(version, want) && c->type->crd)
                 return fail_bad_request(
                         c, "the API version in the data (%s) does not match the expected API version (%s)",
@@ -492,13 +502,20 @@ static struct json *rejected(struct call *c)
         return NULL;
 }
 
+/* An error of a patch, with the status that Kubernetes gives it. */
+static void fail_patch(struct call *c, const struct err *err)
+{
+        if (err->code == E_INVALID)
+                fail_bad_request(c, "%s", err->text);
+        else if (err->code == E_REFUSED)
+                fail(c, 422, "Invalid", json_object(c->a), "%s", err->text);
+        else
+                fail(c, 500, NULL, NULL, "%s", err->text);
+}
+
 static struct json *apply_config(struct call *c, const struct json *old)
 {
-        struct managed m = {.shape = c->type->shape,
-                            .api_version = kube_api_version(&c->type->kube, c->a),
-                            .manager = c->manager,
-                            .now = loop_wall(c->api->loop),
-                            .force = c->force};
+        struct managed m = managed_of(c);
         struct managed_conflicts conflicts = {0};
         struct err err = ERR_INIT;
         struct json *causes, *object = managed_apply(&m, old, c->body, c->a, &conflicts, &err);
@@ -506,7 +523,7 @@ static struct json *apply_config(struct call *c, const struct json *old)
         if (object)
                 return object;
         if (err.code != E_OWNED) {
-                fail(c, 500, NULL, NULL, "%s", err.text);
+                fail_patch(c, &err);
                 return NULL;
         }
         causes = json_array(c->a);
@@ -521,6 +538,37 @@ static struct json *apply_config(struct call *c, const struct json *old)
         return NULL;
 }
 
+/* The parent of what a JSON Pointer names, if it is an object. */
+static const struct json *parent_object(struct call *c, const struct json *root, const char *pointer)
+{
+        const char *slash = pointer ? strrchr(pointer, '/') : NULL;
+        const struct json *parent = slash ? json_pointer(root, arena_strndup(c->a, pointer,
+                                                                             (size_t)(slash - pointer)))
+                                          : NULL;
+
+        return json_is(parent, JSON_OBJECT) ? parent : NULL;
+}
+
+/* Kubernetes 1.20 lets `replace` add a member that is not there. */
+static struct json *json_patched(struct call *c, struct json *object)
+{
+        struct err err = ERR_INIT;
+
+        if (!json_is(c->body, JSON_ARRAY))
+                return rejected(c);
+        json_foreach (op, c->body) {
+                struct json *one = json_array(c->a), *copy = json_append(one, json_copy(c->a, op));
+                const char *path = json_str(op, "path");
+
+                if (streq(json_str(op, "op"), "replace") && path && !json_pointer(object, path) &&
+                    parent_object(c, object, path))
+                        json_set(c->a, copy, "op", json_string(c->a, "add"));
+                if (json_patch(c->a, &object, one, &err) < 0)
+                        return rejected(c);
+        }
+        return object;
+}
+
 static struct json *patched(struct call *c, const struct json *old)
 {
         struct json *object = old ? json_copy(c->a, old) : NULL;
@@ -528,15 +576,13 @@ static struct json *patched(struct call *c, const struct json *old)
 
         switch (c->patch) {
         case PATCH_JSON:
-                if (json_patch(c->a, &object, c->body, &err) < 0)
-                        return rejected(c);
-                return object;
+                return json_patched(c, object);
         case PATCH_JSON_MERGE:
                 return json_merge_patch(c->a, object, c->body);
         case PATCH_STRATEGIC:
                 object = strategic_merge(c->type->shape, object, c->body, c->a, &err);
                 if (!object)
-                        fail_bad_request(c, "%s", err.text);
+                        fail_patch(c, &err);
                 return object;
         case PATCH_APPLY:
                 return apply_config(c, old);
@@ -574,6 +620,32 @@ static void apply_new(struct call *c, struct json *object)
         call_store(c, NULL, object);
 }
 
+static int fail_patch_value(struct call *c, const char *why)
+{
+        struct causes causes = {.a = c->a};
+
+        causes_add(&causes, "FieldValueInvalid", "patch", "Invalid value: \"%s\": %s",
+                   json_print(c->a, c->body), why);
+        return fail_invalid(c, "", "", "", &causes);
+}
+
+/* What a patch made must still be an object of the type. */
+static int check_patched(struct call *c, const struct json *object)
+{
+        const char *wrong;
+
+        if (c->patch == PATCH_JSON_MERGE && json_is(c->body, JSON_NULL))
+                return fail(c, 500, NULL, NULL, "Invalid JSON Patch");
+        if (!json_is(object, JSON_OBJECT))
+                return fail_patch_value(c, "couldn't get version/kind; json parse error");
+        if (c->type->crd || c->patch == PATCH_APPLY)
+                return 0;
+        if (!streq(json_str(object, "kind"), c->type->kube.kind))
+                return fail_patch_value(c, "the kind must not change");
+        wrong = shape_misfit(c->type->shape, object, c->a);
+        return wrong ? fail_patch_value(c, wrong) : 0;
+}
+
 static void do_patch(struct call *c)
 {
         struct json *old = call_newest(c), *view, *object;
@@ -592,10 +664,8 @@ static void do_patch(struct call *c)
         object = patched(c, view);
         if (!object)
                 return;
-        if (!json_is(object, JSON_OBJECT)) {
-                rejected(c);
+        if (check_patched(c, object) < 0)
                 return;
-        }
         if (c->type->to_stored)
                 c->type->to_stored(c->type, object, c->a);
         if (!old) {
