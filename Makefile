@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
 
-run: ## install what is missing, build, and show what works today
+run: ## install what is missing, build, start the embedded engine and run a Job on it
 	@scripts/deps build
 	@scripts/build plain
 	@scripts/demo
@@ -19,6 +19,7 @@ build: ## build the programs into build/
 test: ## all tests: unit, structure, fuzzers for 15 s each, and those on a real control plane
 	@scripts/deps build test cluster
 	@scripts/build plain asan fuzz
+	@scripts/npm
 	@test/cluster/cluster build
 	@test/run --level cluster
 
@@ -30,6 +31,7 @@ test-quick: ## the tests without a control plane, in under 20 s
 soak: ## all tests in their long forms: 1 000 fault schedules, 10 minutes of churn, 10 minutes a fuzzer
 	@scripts/deps build test cluster
 	@scripts/build plain asan fuzz
+	@scripts/npm
 	@test/cluster/cluster build
 	@SONDE_SOAK=1 test/run --level soak
 

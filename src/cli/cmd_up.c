@@ -29,12 +29,22 @@ struct up {
 
 /* ---- the end */
 
-static void stopped(void *arg)
+static void ended(void *arg)
 {
         struct up *up = arg;
 
         up->over = true;
         loop_stop(up->loop, up->code);
+}
+
+static void stopped(void *arg)
+{
+        struct up *up = arg;
+
+        if (up->follow)
+                up_follow_drain(up->follow, ended, up);
+        else
+                ended(up);
 }
 
 static void stop(struct up *up, int code)

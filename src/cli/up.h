@@ -31,6 +31,9 @@ void up_follow_add(struct up_follow *f, const struct json *object);
 /* Begins; nothing may be added any more. */
 void up_follow_start(struct up_follow *f);
 size_t up_follow_running(const struct up_follow *f); /* Jobs that have not ended */
+/* Everything ends: DONE comes from the loop when the last words of all pods have been told, at most 2 s later. The DONE
+ * of up_follow_new() does not come any more. */
+void up_follow_drain(struct up_follow *f, void (*done)(void *arg), void *arg);
 
 /* ---- up_apply.c */
 

@@ -148,6 +148,8 @@ static const struct json *node_of(const struct json *object, const char *message
         const struct json *node = NULL;
         char *path;
 
+        if (str_has_prefix(str_of(message), STR("no kind ")))
+                return json_at(object, "kind");
         if (!at)
                 return json_at(json_at(object, "metadata"), "name");
         at += strlen(" is invalid: ");

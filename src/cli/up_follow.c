@@ -3,6 +3,7 @@
 /* How long the end of a Job waits for what its pods have still to say. */
 #define LAST_WORDS (5 * USEC_PER_SEC)
 #define LOG_AGAIN  (100 * USEC_PER_MS)
+#define DRAIN      (2 * USEC_PER_SEC)
 
 enum { LOG_TRIES = 20, FIRST_SIGNAL = 128 };
 
@@ -50,6 +51,9 @@ struct up_follow {
         bool started, finished;
         void (*done)(void *arg, struct up_outcome outcome);
         void *arg;
+        struct timer drain;
+        void (*drained)(void *arg); /* NULL: nobody waits for the last words */
+        void *drained_arg;
 };
 
 static void look_at_end(struct job *j);
@@ -66,6 +70,21 @@ static bool pod_is_quiet(const struct pod *p)
                         return false;
         }
         return true;
+}
+
+static bool all_quiet(const struct up_follow *f)
+{
+        for (size_t i = 0; i < f->jobs.n; i++)
+                for (size_t k = 0; k < f->jobs.v[i]->pods.n; k++)
+                        if (!pod_is_quiet(f->jobs.v[i]->pods.v[k]))
+                                return false;
+        return true;
+}
+
+static void check_drained(struct up_follow *f)
+{
+        if (f->drained && all_quiet(f))
+                timer_after(&f->drain, 0);
 }
 
 static void tell_failed(struct pod *p)
@@ -94,6 +113,7 @@ static void on_log_done(void *arg, size_t lines, const struct err *err)
         tell_failed(o->pod);
         look_at_end(o->pod->job);
         fflush(stdout);
+        check_drained(o->pod->job->f);
 }
 
 static void try_log(struct output *o)
@@ -278,7 +298,7 @@ static void on_finish(struct defer *d)
 
 static void check_finished(struct up_follow *f)
 {
-        if (!f->started || f->finished || up_follow_running(f))
+        if (!f->started || f->finished || f->drained || up_follow_running(f))
                 return;
         f->finished = true;
         defer_run(kube_loop(f->kube), &f->finish, on_finish);
@@ -395,6 +415,26 @@ static void on_jobs_synced(void *arg, bool first)
         }
 }
 
+/* ---- the end of all */
+
+static void on_drained(struct timer *t)
+{
+        struct up_follow *f = CONTAINER_OF(t, struct up_follow, drain);
+        void (*drained)(void *arg) = f->drained;
+
+        f->drained = NULL;
+        f->finished = true;
+        drained(f->drained_arg);
+}
+
+void up_follow_drain(struct up_follow *f, void (*done)(void *arg), void *arg)
+{
+        f->drained = done;
+        f->drained_arg = arg;
+        timer_after(&f->drain, DRAIN);
+        check_drained(f);
+}
+
 /* ---- all */
 
 struct up_follow *up_follow_new(struct kube *kube, void (*done)(void *arg, struct up_outcome outcome),
@@ -403,6 +443,7 @@ struct up_follow *up_follow_new(struct kube *kube, void (*done)(void *arg, struc
         struct up_follow *f = xcalloc(1, sizeof(*f));
 
         f->kube = kube;
+        timer_init(&f->drain, kube_loop(kube), on_drained);
         f->done = done;
         f->arg = arg;
         return f;
@@ -506,6 +547,7 @@ void up_follow_free(struct up_follow *f)
         if (!f)
                 return;
         defer_cancel(&f->finish);
+        timer_cancel(&f->drain);
         if (f->job_reflector)
                 reflector_free(f->job_reflector);
         if (f->pod_reflector)

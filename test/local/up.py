@@ -1,0 +1,285 @@
+#!/usr/bin/python3
+"""`sonde up`: the start, what it says, files applied and Jobs followed, the end. `up.py kubectl`: the same with kubectl."""
+
+import base64
+import json
+import os
+import re
+import secrets
+import signal
+import ssl
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "api"))
+from sonde_test import ROOT, Api, Process, diag, main, program, wait
+from suite.side import kubectl_path
+
+PATIENCE = 30
+
+
+def up(*arguments, home=None, **more):
+    """The engine in a directory of its own, or in HOME."""
+    directory = home or os.path.join(tempfile.mkdtemp(dir=folder), "home")
+    process = Process(program("sonde"), "up", "--dir", directory, "--no-fsync", *arguments, **more)
+    process.home = directory
+    process.kubeconfig = os.path.join(directory, "kubeconfig")
+    return process
+
+
+def ready(process):
+    """Milliseconds that the engine says it took, and that passed."""
+    return int(process.expect(r"engine ready in (\d+) ms", PATIENCE)[1])
+
+
+def finished(*arguments, **more):
+    """Exit status and output of an engine that ends by itself."""
+    with up(*arguments, **more) as process:
+        return process.wait(PATIENCE), process.lines
+
+
+def client(process, token=True):
+    with open(process.kubeconfig, encoding="utf-8") as f:
+        text = f.read()
+    host, port = re.search(r"server: https://([\d.]+):(\d+)", text).groups()
+    authority = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", text)[1]).decode()
+    return Api(host, int(port), ssl.create_default_context(cadata=authority),
+               re.search(r"token: (\S+)", text)[1] if token else None)
+
+
+def written(text):
+    path = os.path.join(tempfile.mkdtemp(dir=folder), "f.yaml")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def job(name, script, **spec):
+    """A Job of one container, as a document (JSON is YAML)."""
+    return json.dumps({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
+        "backoffLimit": 0, **spec, "template": {"spec": {"restartPolicy": "Never", "containers": [
+            {"name": "main", "image": "any", "command": ["sh", "-c", script]}]}}}}) + "\n"
+
+
+def alive(words):
+    """Processes whose command line holds WORDS."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if words.encode() in f.read().replace(b"\0", b" ") and int(pid) != os.getpid():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def of_job(name, lines):
+    return [line for line in lines if line.startswith(f"job/{name} ")]
+
+
+# --- start -------------------------------------------------------------------
+
+
+def it_starts_and_says_how_to_use_it():
+    began = time.monotonic()
+    with up() as process:
+        said = ready(process)
+        diag(f"ready after {1000 * (time.monotonic() - began):.0f} ms, {said} ms by its own clock")
+        process.expect("containers run their command from this machine's files")
+        assert f"kubectl --kubeconfig {process.kubeconfig} get all" in process.lines[0], process.lines
+        assert stat.S_IMODE(os.stat(process.home).st_mode) == 0o700
+        for name in "kubeconfig", "token", "server.key":
+            assert stat.S_IMODE(os.stat(os.path.join(process.home, name)).st_mode) == 0o600, name
+        with open(os.path.join(process.home, "token"), encoding="utf-8") as f:
+            assert f.read() not in "\n".join(process.lines)
+        assert client(process).get("/api/v1/namespaces/default")[0] == 200
+        assert client(process, token=False).get("/api/v1/namespaces/default")[0] == 401
+        process.signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0, process.lines
+
+
+def a_second_one_in_the_same_directory_is_refused():
+    with up("--no-node") as first:
+        ready(first)
+        status, lines = finished("--no-node", home=first.home)
+        assert status == 1 and len(lines) == 1 and lines[0].startswith("sonde: up: "), lines
+        assert str(first.pid) in lines[0] or first.home in lines[0], lines
+        assert client(first).get("/version")[0] == 200
+
+
+def a_restart_keeps_objects_and_port():
+    with up("--no-node") as first:
+        ready(first)
+        made = client(first).post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "kept"}})
+        assert made[0] == 201, made
+        with open(first.kubeconfig, encoding="utf-8") as f:
+            before = f.read()
+        first.signal(signal.SIGINT)
+        assert first.wait(PATIENCE) == 130, first.lines
+    with up("--no-node", home=first.home) as second:
+        ready(second)
+        with open(second.kubeconfig, encoding="utf-8") as f:
+            assert f.read() == before
+        assert client(second).get("/api/v1/namespaces/default/configmaps/kept") == (200, made[1])
+
+
+def listening_to_others_is_warned_of():
+    with up("--no-node", "--listen", "0.0.0.0:0") as process:
+        ready(process)
+        assert [line for line in process.lines if "warning: 0.0.0.0:0 can be reached from other machines" in line]
+    with up("--no-node", "--listen", "127.0.0.1:0") as process:
+        ready(process)
+        assert "warning" not in "\n".join(process.lines), process.lines
+
+
+# --- files -------------------------------------------------------------------
+
+
+def a_job_is_followed_to_its_end():
+    status, lines = finished("-f", os.path.join(ROOT, "examples", "jobs", "hello.yaml"), "--exit-when-done")
+    text = "\n".join(lines)
+    assert status == 0, text
+    steps = ["job/hello created", "job/hello running on", "job/hello | prepare:", "job/hello | work: step 1 of 3",
+             "job/hello | work: all steps done", "job/hello completed in", "done in"]
+    places = [next((i for i, line in enumerate(lines) if line.startswith(step)), None) for step in steps]
+    assert None not in places and places == sorted(places), text
+    assert lines[-1].endswith(": 1 completed, 0 failed"), text
+    assert len([line for line in lines if line.startswith("job/hello | ")]) == 7, text
+
+
+def a_failing_job_makes_exit_status_1():
+    status, lines = finished("-f", written(job("good", "echo fine")), written(job("bad", "echo oh; exit 3")), "--exit-when-done")
+    assert status == 1, lines
+    assert "job/good | fine" in lines and "job/bad | oh" in lines, lines
+    assert re.match(r"job/bad failed after .*: BackoffLimitExceeded: .*container main exited with code 3",
+                    of_job("bad", lines)[-1]), lines
+    assert lines[-1].endswith(": 1 completed, 1 failed"), lines
+
+
+def standard_input_is_a_file_too():
+    read, write = os.pipe()
+    with up("-f", "-", "--exit-when-done", stdin=read) as process:
+        os.close(read)
+        with os.fdopen(write, "w") as f:
+            f.write(job("piped", "echo 'one\ntwo'; printf three"))
+        assert process.wait(PATIENCE) == 0, process.lines
+        assert [line for line in process.lines if " | " in line] == [f"job/piped | {n}" for n in ("one", "two", "three")], process.lines
+
+
+def a_custom_resource_may_follow_its_definition():
+    name = {"group": "up.sonde.dev", "names": {"kind": "Thing", "plural": "things"}, "scope": "Namespaced"}
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.up.sonde.dev"},
+           "spec": {**name, "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {
+               "type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+    thing = {"apiVersion": "up.sonde.dev/v1", "kind": "Thing", "metadata": {"name": "t", "namespace": "default"}, "spec": {"n": 1}}
+    items = {"apiVersion": "v1", "kind": "List", "items": [crd, thing]}
+    status, lines = finished("--no-node", "-f", written(json.dumps(items)), "--exit-when-done")
+    assert status == 0 and "thing/t created" in lines, lines
+
+
+def bad_yaml_is_one_sentence():
+    directory = os.path.join(tempfile.mkdtemp(dir=folder), "home")
+    bad = written("kind: Job\nmetadata:\n  name: a\n  name: b\n")
+    status, lines = finished("-f", bad, home=directory)
+    assert status == 1 and len(lines) == 1 and lines[0].startswith(f"sonde: {bad}:4:3: "), lines
+    assert not os.path.exists(directory)
+    status, lines = finished("-f", "/does/not/exist.yaml", home=directory)
+    assert status == 1 and len(lines) == 1 and "/does/not/exist.yaml" in lines[0], lines
+
+
+def what_the_server_refuses_is_told_with_its_place():
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    k: 'not valid'\n"
+    unknown = "apiVersion: no.such/v1\nkind: Nothing\nmetadata:\n  name: none\n"
+    bad = written(text + "---\n" + unknown)
+    status, lines = finished("--no-node", "-f", bad, "--exit-when-done")
+    assert status == 1, lines
+    wrong = [line for line in lines if line.startswith(f"sonde: {bad}:")]
+    assert re.match(r".*:[56]:\d+: .*metadata.labels", wrong[0]), lines
+    assert wrong[1].startswith(f"sonde: {bad}:9:"), lines
+    assert lines[-1].endswith(": 0 completed, 0 failed, 2 not applied"), lines
+
+
+# --- the end -----------------------------------------------------------------
+
+
+def an_interrupt_tells_running_jobs():
+    marker = "86401." + str(secrets.randbelow(10**6))
+    text = job("long", f"trap 'echo told; exit 7' TERM; echo begun; sleep {marker} & wait")
+    with up("-f", written(text), "--exit-when-done") as process:
+        process.expect(r"^job/long \| begun", PATIENCE)
+        process.signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130, process.lines
+        assert not alive(f"sleep {marker}") and not alive(process.home), process.lines
+        assert "job/long | told" in process.lines, process.lines
+
+
+def a_second_interrupt_ends_at_once():
+    marker = "86402." + str(secrets.randbelow(10**6))
+    with up("-f", written(job("deaf", f"trap '' TERM; echo begun; while :; do sleep {marker}; done"))) as process:
+        process.expect(r"^job/deaf \| begun", PATIENCE)
+        process.signal(signal.SIGINT)
+        process.expect("ending; 1 running job is told", PATIENCE)
+        began = time.monotonic()
+        process.signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130 and time.monotonic() - began < 20, process.lines  # not the grace period of 30 s
+        assert not alive(f"sleep {marker}") and not alive(process.home), process.lines
+
+
+def whoever_stops_reading_ends_it():
+    marker = "86403." + str(secrets.randbelow(10**6))
+    directory = os.path.join(tempfile.mkdtemp(dir=folder), "home")
+    text = written(job("talks", f"echo begun; sleep {marker} & while :; do echo more; sleep 0.05; done"))
+    with subprocess.Popen([program("sonde"), "up", "--dir", directory, "--no-fsync", "-f", text, "--exit-when-done"],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            while b" | begun" not in process.stdout.readline():
+                assert process.poll() is None, process.returncode
+            process.stdout.close()
+            assert process.wait(2 * PATIENCE) == 1
+        finally:
+            process.kill()
+    assert not alive(f"sleep {marker}") and not alive(directory)
+
+
+def wrong_usage_is_one_sentence():
+    for words in ("x.yaml",), ("--exit-when-done",), ("--listen",), ("--frob",), \
+            ("--no-node", "--exit-when-done", "-f", written(job("j", "true"))):
+        status, lines = finished(*words)
+        assert status == 2 and len(lines) == 1 and lines[0].startswith("sonde: "), (words, status, lines)
+
+
+# --- kubectl -----------------------------------------------------------------
+
+
+def kubectl_works_with_its_kubeconfig():
+    with up() as process:
+        ready(process)
+
+        def kubectl(*words):
+            done = subprocess.run([kubectl_path(), "--kubeconfig", process.kubeconfig, *words], env={**os.environ, "HOME": process.home},
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
+            assert done.returncode == 0, (words, done.stdout, done.stderr)
+            return done.stdout
+
+        kubectl("get", "all")
+        wait(lambda: " Ready " in kubectl("get", "nodes"), PATIENCE, "a node that is ready")
+        assert kubectl("create", "job", "greet", "--image=any", "--", "echo", "good day") == "job.batch/greet created\n"
+        kubectl("wait", "--for=condition=complete", "job/greet", "--timeout=20s")
+        assert kubectl("logs", "job/greet") == "good day\n"
+        assert re.search(r"^greet +1/1 ", kubectl("get", "jobs"), re.M), kubectl("get", "jobs")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="sonde-up-") as folder:
+        tests = [kubectl_works_with_its_kubeconfig] if sys.argv[1:] == ["kubectl"] else [
+            it_starts_and_says_how_to_use_it, a_second_one_in_the_same_directory_is_refused, a_restart_keeps_objects_and_port,
+            listening_to_others_is_warned_of, a_job_is_followed_to_its_end, a_failing_job_makes_exit_status_1,
+            standard_input_is_a_file_too, a_custom_resource_may_follow_its_definition, bad_yaml_is_one_sentence,
+            what_the_server_refuses_is_told_with_its_place, an_interrupt_tells_running_jobs, a_second_interrupt_ends_at_once,
+            whoever_stops_reading_ends_it, wrong_usage_is_one_sentence]
+        main(*[t for t in tests if sys.argv[1:] in ([], ["kubectl"]) or t.__name__ in sys.argv[1:]])
