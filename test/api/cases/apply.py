@@ -42,7 +42,7 @@ case("labels and annotations", apply("configmaps/a", cm({}, labels={"l": "1"}, a
 case("two appliers own two labels", apply("configmaps/a", cm(labels={"l": "1"})), apply("configmaps/a", cm(labels={"m": "1"}), "two"),
      apply("configmaps/a", cm(), "one"))
 case("finalizers and owners are sets by key", apply("configmaps/a", cm(finalizers=["x/a"])), apply(
-    "configmaps/a", cm(finalizers=["x/b"], ownerReferences=[{"apiVersion": "v1", "kind": "Node", "name": "n",
+    "configmaps/a", cm(finalizers=["x/b"], ownerReferences=[{"apiVersion": "no.where/v1", "kind": "Nobody", "name": "n",
                                                               "uid": "11111111-1111-4111-8111-111111111111"}]), "two"),
      patch("configmaps/a", {"metadata": {"finalizers": None}}))
 case("a pod's containers are found by name", apply("pods/a", pod("a")), apply("pods/a", {

@@ -128,7 +128,7 @@ on_pod("a patch that is not valid", {"spec": {"containers": [{"name": "main", "i
 on_pod("$patch of an unknown kind", {"spec": {"$patch": "nonsense"}})
 on_pod("owner references are found by uid", {"metadata": {"ownerReferences": [
     {"uid": "11111111-1111-4111-8111-111111111111", "controller": True}]}}, ownerReferences=[
-        {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "11111111-1111-4111-8111-111111111111"}])
+        {"apiVersion": "no.where/v1", "kind": "Nobody", "name": "n", "uid": "11111111-1111-4111-8111-111111111111"}])
 strategic("status conditions are found by type", post("pods", pod("a")), patch("pods/a/status", {"status": {"conditions": [
     {"type": "A", "status": "True"}]}}, STRATEGIC), patch("pods/a/status", {"status": {"conditions": [
         {"type": "B", "status": "True"}, {"type": "A", "status": "False"}]}}, STRATEGIC))

@@ -168,6 +168,6 @@ ns("a name that is too long", post("namespaces", {"metadata": {"name": "a" * 64}
 ns("a name that is taken", post("namespaces", {"metadata": {"name": "default"}}))
 ns("default cannot be deleted", delete("namespaces/default?dryRun=All"))
 ns("kube-system cannot be deleted", delete("namespaces/kube-system?dryRun=All"))
-ns("labels can be patched", made, lambda t: t.patch("namespaces/$NS-x", {"metadata": {"labels": {"a": "b"}}}, only=bare), ended)
+ns("labels can be patched", lambda t: (made(t, "$NS-l"), t.patch("namespaces/$NS-l", {"metadata": {"labels": {"a": "b"}}}, only=bare), ended(t, "$NS-l")))
 ns("no collection is deleted", delete("namespaces"))
 ns("a namespace that is not there", get("namespaces/$NS-none"))

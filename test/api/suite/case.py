@@ -161,7 +161,7 @@ class T:
         self.record(json.loads(data))
 
     def record(self, value):
-        value = self.mask.value(omissions.take_out(value))
+        value = self.mask.value(omissions.take_out(json.loads(json.dumps(value))))
         self.note(json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False))
 
     def get(self, path, **more):

@@ -109,7 +109,7 @@ class Mask:
     def _sort_causes(status):
         """A schema's complaints come in no order: the real server goes through Go's maps."""
         causes = status["details"].get("causes", [])
-        if len(causes) > 1 and "[" in status["message"]:
+        if len(causes or []) > 1 and "[" in status.get("message", ""):
             causes.sort(key=lambda c: (c.get("field", ""), c.get("message", "")))
             said = ", ".join(f"{c.get('field')}: {c.get('message')}" for c in causes)
             begin = status["message"].partition("[")[0]

@@ -27,8 +27,7 @@ SERVED = {
     "batch/v1": ["jobs"],
     "coordination.k8s.io/v1": ["leases"],
     "rbac.authorization.k8s.io/v1": "clusterrolebindings clusterroles rolebindings roles".split(),
-    "authorization.k8s.io/v1": ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews",
-                                "localsubjectaccessreviews"],
+    "authorization.k8s.io/v1": ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"],
     "apiextensions.k8s.io/v1": ["customresourcedefinitions"],
 }
 SUBRESOURCES = {"", "status", "log", "finalize", "binding"}
@@ -89,7 +88,7 @@ INDEX = re.compile(r"(?<=\w)\[\d+\](?=[.: ]|$)")
 
 
 def _without_indexes(status):
-    status["message"] = INDEX.sub("", status["message"])
+    status["message"] = INDEX.sub("", status.get("message", ""))
     for cause in status["details"].get("causes") or []:
         cause["field"] = INDEX.sub("", cause.get("field", ""))
         cause["message"] = INDEX.sub("", cause.get("message", ""))
