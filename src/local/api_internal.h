@@ -72,6 +72,9 @@ bool has_finalizer(const struct json *object, const char *name);
  * empty that Kubernetes leaves out. */
 void normalize_builtin(const struct shape *shape, struct json *object, struct arena *a);
 
+/* ---- decode.c: what of an object does not fit its type, in the decoder's words; NULL: nothing. */
+const char *decode_problem(const struct shape *shape, const struct json *object, struct arena *a);
+
 /* ---- select.c */
 struct selector; /* labels and fields; lives in the arena it was made in */
 int selector_parse(struct call *c, const char *labels, const char *fields, struct selector **ret);

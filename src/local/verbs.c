@@ -101,11 +101,29 @@ static struct managed managed_of(struct call *c)
                                 .versions = c->type->other_versions};
 }
 
+/* What is stored as another version: fields are owned by the names that their writer knows. */
+static void manage_converted(struct call *c, const struct managed *m, const struct json *old, struct json *object)
+{
+        struct json *was = old ? json_copy(c->a, old) : NULL, *is = json_copy(c->a, object), *managed;
+
+        if (was)
+                c->type->from_stored(c->type, was, c->a);
+        c->type->from_stored(c->type, is, c->a);
+        managed_update(m, was, is, c->a);
+        managed = json_remove(json_at(is, "metadata"), "managedFields");
+        if (managed)
+                json_set(c->a, object_meta(c->a, object), "managedFields", managed);
+}
+
 static void manage_fields(struct call *c, const struct json *old, struct json *object)
 {
         struct managed m = managed_of(c);
 
-        if (c->verb != DO_PATCH || c->patch != PATCH_APPLY)
+        if (c->verb == DO_PATCH && c->patch == PATCH_APPLY)
+                return;
+        if (c->type->to_stored)
+                manage_converted(c, &m, old, object);
+        else
                 managed_update(&m, old, object, c->a);
 }
 
@@ -418,7 +436,7 @@ static void do_get(struct call *c)
 /* Of built-in types: what does not fit into their fields is no object of theirs. */
 static int check_types(struct call *c, const struct json *object)
 {
-        const char *wrong = c->type->crd ? NULL : shape_misfit(c->type->shape, object, c->a);
+        const char *wrong = c->type->crd ? NULL : decode_problem(c->type->shape, object, c->a);
 
         return wrong ? fail_bad_request(c, "%s in version \"%s\" cannot be handled as a %s: %s",
                                         c->type->kube.kind, c->type->kube.version, c->type->kube.kind, wrong)
@@ -642,7 +660,7 @@ static int check_patched(struct call *c, const struct json *object)
                 return 0;
         if (!streq(json_str(object, "kind"), c->type->kube.kind))
                 return fail_patch_value(c, "the kind must not change");
-        wrong = shape_misfit(c->type->shape, object, c->a);
+        wrong = decode_problem(c->type->shape, object, c->a);
         return wrong ? fail_patch_value(c, wrong) : 0;
 }
 
