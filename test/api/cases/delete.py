@@ -24,11 +24,11 @@ case("propagation and orphanDependents at once", A, delete("configmaps/a?propaga
 case("grace below 0", A, delete("configmaps/a?gracePeriodSeconds=-1"))
 case("grace that is no number", A, delete("configmaps/a?gracePeriodSeconds=x"))
 case("a pod that is nowhere goes at once", post("pods", pod("a")), delete("pods/a"), get("pods/a"))
-case("a pod on a node waits for it", post("pods", pod("a", {"nodeName": "n1"})), delete("pods/a"), get("pods/a"), delete(
+case("a pod on a node waits for it", post("pods", pod("a", {"nodeName": "$NODE"})), delete("pods/a"), get("pods/a"), delete(
     "pods/a?gracePeriodSeconds=5"), delete("pods/a?gracePeriodSeconds=0"), get("pods/a"))
-case("a pod on a node with a grace of its own", post("pods", pod("a", {"nodeName": "n1", "terminationGracePeriodSeconds": 7})),
+case("a pod on a node with a grace of its own", post("pods", pod("a", {"nodeName": "$NODE", "terminationGracePeriodSeconds": 7})),
      delete("pods/a"), delete("pods/a", options(gracePeriodSeconds=0)))
-case("a finished pod goes at once", post("pods", pod("a", {"nodeName": "n1"})), patch("pods/a/status", {"status": {"phase": "Succeeded"}}),
+case("a finished pod goes at once", post("pods", pod("a", {"nodeName": "$NODE"})), patch("pods/a/status", {"status": {"phase": "Succeeded"}}),
      delete("pods/a"), get("pods/a"))
 case("a Lease", post("leases", lease("a")), delete("leases/a"))
 case("a Secret", post("secrets", secret("a")), delete("secrets/a"))

@@ -34,7 +34,7 @@ def given(*objects):
 
 CM = configmap("a", {"k": "v"}, labels={"app": "x"})
 W = custom("widgets", "w", spec={"size": 3})
-POD = pod("p", {"nodeName": "n1"})
+POD = pod("p", {"nodeName": "$NODE"})
 RUNNING = {"status": {"phase": "Running", "hostIP": "10.0.0.1", "podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.9"}], "startTime": "2020-01-01T00:00:00Z",
                       "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [
                           {"name": "main", "ready": True, "restartCount": 0, "image": "app:1", "imageID": "i", "containerID": "c://1",
@@ -94,7 +94,7 @@ for line in ("get cm" + NO_ROOT, "get cm a b", "get cm a -o wide", "get cm a -o 
              "get cm none", "get cm none --ignore-not-found", "get cm -l app=none", "get nothings", "get pods", "get pods -o wide",
              "get pod p -o jsonpath={.status.phase}", "get widgets", "get wd -o wide", "get widget w -o yaml", "get widgets.$GROUP", "get widgets.v1.$GROUP",
              "get secret s -o json", "get cm a -o jsonpath-as-json={.data}", "get --raw /api/v1/namespaces/$NS/configmaps/a",
-             "get cm -o name" + NO_ROOT, "get cm --chunk-size=1 -o name -l app", "get pods --field-selector=spec.nodeName=n1",
+             "get cm -o name" + NO_ROOT, "get cm --chunk-size=1 -o name -l app", "get pods --field-selector=spec.nodeName=$NODE",
              "get pods --field-selector=spec.nodeName=other", "get pods --field-selector=nonsense=1", "get cm -l 'a b'", "get cm a --output-watch-events -o name"):
     printed(line)
 case("get all", given(POD, W, job("j", {"parallelism": 0})), lambda t: t.kubectl("get all -l none=none"), lambda t: t.kubectl("get pods,jobs,widgets"), own=True)
@@ -115,10 +115,10 @@ case("get -w --output-watch-events", given(W), lambda t: (
 case("describe configmap", ONES, run("describe cm a"))
 case("describe secret", ONES, run("describe secret s"))
 case("describe pod", given(POD), lambda t: t.quietly("PATCH", "pods/p/status", RUNNING, "application/merge-patch+json"), lambda t: t.kubectl(
-    "describe pod p", only=lambda s: re.sub(r"(?ms)^ +Mounts:.*?(?=^ +\S+:|^\S)|^Volumes:.*?(?=^\S)", "", s)))
+    "describe pod p", only=lambda s: re.sub(r"(?ms)^ +Mounts:.*?(?=^ +\S+:|^\S)|^Volumes:.*?(?=^\S)", "", re.sub(r" +", " ", s))))
 case("describe job", given(job("j", {"parallelism": 0})), run("describe job j"))
 case("describe a custom resource", ONES, run("describe widget w"))
-case("describe namespace", lambda t: t.kubectl("describe namespace $NS"))
+case("describe namespace", lambda t: t.kubectl("describe namespace $NS", only=lambda s: s.replace("\nNo LimitRange resource.\n", "")))
 case("describe quota", run("create quota q --hard=pods=1"), lambda t: t.until(
     lambda: t.quietly("GET", "resourcequotas/q")[1].get("status", {}).get("used"), "counted"), run("describe quota q"), own=True)
 case("describe what is not there", run("describe cm none"))
@@ -177,7 +177,7 @@ case("delete", given(CM), run("delete cm a"), run("delete cm a"), run("delete cm
 case("delete -l", ONES, run("delete cm -l app=x"), run("get cm -l app -o name"))
 case("delete --all", given(W, custom("widgets", "v", spec={"size": 1})), run("delete widgets --all"), run("get widgets"))
 case("delete -f", given(CM), run("delete -f -", stdin=yaml(CM)))
-case("delete pod --force", given(POD), run("delete pod p --force --grace-period=0"))
+case("delete pod --force", given(pod("p")), run("delete pod p --force --grace-period=0"))
 case("delete --dry-run=server", given(CM), run("delete cm a --dry-run=server"), run("get cm a -o name"))
 case("delete without waiting, with a finalizer", given(configmap("a", finalizers=["x/y"])), run("delete cm a --wait=false"), run(
     ["patch", "cm", "a", "--type=merge", "-p", '{"metadata":{"finalizers":null}}']))
@@ -199,7 +199,7 @@ case("api-resources -o wide", lambda t: t.kubectl("api-resources -o wide", only=
 case("api-resources of a group", lambda t: t.kubectl("api-resources --api-group=$GROUP", only=known))
 case("api-versions", lambda t: t.kubectl("api-versions", only=lambda s: "\n".join(v for v in s.split() if v in omissions.SERVED)))
 case("cluster-info", lambda t: t.kubectl("cluster-info", only=lambda s: re.sub(r"\x1b\[[\d;]*m", "", s).splitlines()[0].replace("master", "control plane")))
-case("version", lambda t: t.kubectl("version --short"))
+case("version", lambda t: t.kubectl("version --short", only=lambda s: s.replace("+sonde", "")))
 case("completion of names", given(CM), run("__complete get cm a"))
 case("completion of kinds", run("__complete get widg"))
 case("completion of namespaces", lambda t: t.kubectl("__complete get pods -n $NS"))

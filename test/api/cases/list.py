@@ -45,11 +45,11 @@ for selector in ("data.n=a", "metadata.uid=x", "nonsense", "metadata.labels.app=
 
 
 def two_pods(t):
-    t.quietly("POST", "pods", pod("p", {"nodeName": "n1", "restartPolicy": "Never"}))
+    t.quietly("POST", "pods", pod("p", {"nodeName": "$NODE", "restartPolicy": "Never"}))
     t.quietly("POST", "pods", pod("q"))
 
 
-for selector in ("spec.nodeName=n1", "spec.nodeName=", "status.phase=Pending", "status.phase!=Pending", "spec.restartPolicy=Never",
+for selector in ("spec.nodeName=$NODE", "spec.nodeName=", "status.phase=Pending", "status.phase!=Pending", "spec.restartPolicy=Never",
                  "spec.schedulerName=by-hand", "spec.serviceAccountName=default", "status.podIP=", "spec.x=1"):
     select(f"pods by '{selector}'", two_pods, get(f"pods?fieldSelector={quoted(selector)}", only=names))
 select("Jobs by status.successful", post("jobs", job("j")), get("jobs?fieldSelector=status.successful%3D0", only=names))
@@ -110,18 +110,18 @@ table("ConfigMaps", post("configmaps", configmap("a", {"x": "1", "y": "2"})), ge
 table("one ConfigMap", post("configmaps", configmap("a")), get("configmaps/a", accept=TABLE))
 table("Secrets", post("secrets", secret("a", {"x": "eA=="})), get("secrets/a", accept=TABLE))
 table("pods", post("pods", pod("a")), get("pods/a", accept=TABLE))
-table("a pod that runs", post("pods", pod("a", {"nodeName": "n1"})), lambda t: t.patch("pods/a/status", {"status": {
+table("a pod that runs", post("pods", pod("a", {"nodeName": "$NODE"})), lambda t: t.patch("pods/a/status", {"status": {
     "phase": "Running", "podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.9"}], "conditions": [{"type": "Ready", "status": "True"}],
     "containerStatuses": [{"name": "main", "ready": True, "restartCount": 2, "image": "app:1", "imageID": "", "state": {
         "running": {"startedAt": "2020-01-01T00:00:00Z"}}}]}}), get("pods/a", accept=TABLE))
 for title, state in (("waits", {"waiting": {"reason": "CrashLoopBackOff"}}), ("ended", {"terminated": {"exitCode": 3}}),
                      ("ended with a reason", {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}),
                      ("was ended by a signal", {"terminated": {"exitCode": 0, "signal": 9}})):
-    table(f"a pod whose container {title}", post("pods", pod("a", {"nodeName": "n1"})), lambda t, s=state: t.quietly(
+    table(f"a pod whose container {title}", post("pods", pod("a", {"nodeName": "$NODE"})), lambda t, s=state: t.quietly(
         "PATCH", "pods/a/status", {"status": {"phase": "Failed", "containerStatuses": [
             {"name": "main", "ready": False, "restartCount": 1, "image": "app:1", "imageID": "", "state": s}]}},
         "application/merge-patch+json"), get("pods/a", accept=TABLE, only=lambda v: [r["cells"][:4] for r in v["rows"]]))
-table("a pod in its init containers", post("pods", pod("a", {"nodeName": "n1", "initContainers": [
+table("a pod in its init containers", post("pods", pod("a", {"nodeName": "$NODE", "initContainers": [
     {"name": "i", "image": "x"}, {"name": "k", "image": "x"}]})), lambda t: t.quietly("PATCH", "pods/a/status", {"status": {
         "phase": "Pending", "initContainerStatuses": [
             {"name": "i", "ready": True, "restartCount": 0, "image": "x", "imageID": "", "state": {"terminated": {"exitCode": 0}}},

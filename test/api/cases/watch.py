@@ -48,7 +48,7 @@ case("over all namespaces", lambda t: (
     w := from_now(t, t.fill("/apis/coordination.k8s.io/v1/leases?labelSelector=only%3D$NS")), make(t, "a", labels={"only": t.ns}),
     remove(t, "a"), w.events(2)))
 case("pods: a graceful deletion", lambda t: (
-    w := from_now(t, "pods"), t.quietly("POST", "pods", pod("a", {"nodeName": "n1"})), t.quietly("DELETE", "pods/a"),
+    w := from_now(t, "pods"), t.quietly("POST", "pods", pod("a", {"nodeName": "$NODE"})), t.quietly("DELETE", "pods/a"),
     t.quietly("DELETE", "pods/a?gracePeriodSeconds=0"), w.events(3)))
 case("pods: a status", lambda t: (
     w := from_now(t, "pods"), t.quietly("POST", "pods", pod("a")), change(t, "a/status", {"status": {"phase": "Running"}}, "pods"), w.events(2)))
@@ -105,8 +105,8 @@ select("pods by phase", lambda t: (
     change(t, "a/status", {"status": {"phase": "Running"}}, "pods"), change(t, "a/status", {"status": {"phase": "Failed"}}, "pods"),
     w.events(2)))
 select("pods by node", lambda t: (
-    w := from_now(t, "pods?fieldSelector=spec.nodeName%3Dn1"), t.quietly("POST", "pods", pod("z")),
-    t.quietly("POST", "pods", pod("a", {"nodeName": "n1"})), w.events(1)))
+    w := from_now(t, "pods?fieldSelector=spec.nodeName%3D$NODE"), t.quietly("POST", "pods", pod("z")),
+    t.quietly("POST", "pods", pod("a", {"nodeName": "$NODE"})), w.events(1)))
 select("a bad selector", get("leases?watch=1&labelSelector=%3D%3D"))
 select("a field that cannot be selected", get("leases?watch=1&fieldSelector=spec.x%3D1"))
 

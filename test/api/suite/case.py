@@ -11,12 +11,13 @@ A case is a function that gets a T, or a list of steps:
 
 It runs once on each side, with the same names. Paths are short: "configmaps/a" is in the case's namespace, a path
 that begins with a slash is taken as it is. "$NS" and "$GROUP" in paths and bodies stand for the namespace and for an
-API group of this run and side. A namespace belongs to all cases of a group (a file's name), one after the other, and
+API group of this run and side, "$NODE" for a node that there is not. A namespace belongs to all cases of a group (a file's name), one after the other, and
 is swept after each; `own=True` asks for a new one, where controllers come later or finalizers stay.
 """
 
 import json
 import re
+import secrets
 import shlex
 import ssl
 import threading
@@ -92,7 +93,8 @@ class T:
         self.touched = set()
         self._watches = []
         self.api_group = f"g{side.token}.conformance.test"
-        self.mask = Mask({ns: "$NS", side.token: "$TOKEN", self.api_group: "$GROUP", side.server: "https://SERVER",
+        self.node = f"node-{side.token}-{secrets.token_hex(3)}"  # of no Node: pods on one are collected once it is known as lost
+        self.mask = Mask({ns: "$NS", self.node: "$NODE", side.token: "$TOKEN", self.api_group: "$GROUP", side.server: "https://SERVER",
                           f"{side.host}:{side.port}": "SERVER"})
 
     # --- what is recorded ---
@@ -101,7 +103,10 @@ class T:
         self.recording.append(text)
 
     def fill(self, text):
-        return text.replace("$NS", self.ns).replace("$GROUP", self.api_group).replace("$TOKEN", self.side.token)
+        for name, value in (("$NS", self.ns), ("$GROUP", self.api_group), ("$TOKEN", self.side.token), ("$NODE", self.node),
+                            ("%24NODE", self.node)):
+            text = text.replace(name, value)
+        return text
 
     def path(self, path):
         """The whole path of a short one."""
@@ -224,7 +229,7 @@ class T:
         """Runs a command line, records exit code and output, returns standard output. ONLY picks from its text."""
         argv = self._argv(line)
         code, out, err = self.side.kubectl(argv, self.fill(stdin) if stdin else None, env)
-        self.note(f"> kubectl {self.mask.text(line)}")
+        self.note(f"> kubectl {self.mask.text(line if isinstance(line, str) else shlex.join(line))}")
         self.note(f"< exit {code}")
         self.print(only(out) if only else out)
         if err:

@@ -96,7 +96,8 @@ class Mask:
 
     def _value(self, value, collection):
         if isinstance(value, dict):
-            if value.get("kind") == "Status" and "conformance.test" in (value.get("details") or {}).get("group", ""):
+            if value.get("kind") == "Status" and ("conformance.test" in (value.get("details") or {}).get("group", "")
+                                                  or value.get("reason") == "Conflict" and value.get("details")):
                 self._sort_causes(value)
             is_list = "items" in value or "rows" in value or value.get("kind") == "Bookmark"
             return {self.text(k): self._member(k, value[k], is_list if k == "metadata" else collection)
@@ -109,6 +110,9 @@ class Mask:
     def _sort_causes(status):
         """A schema's complaints come in no order: the real server goes through Go's maps."""
         causes = status["details"].get("causes", [])
+        if status.get("reason") == "Conflict":  # of several managers
+            causes.sort(key=lambda c: (c.get("field", ""), c.get("message", "")))
+            return
         if len(causes or []) > 1 and "[" in status.get("message", ""):
             causes.sort(key=lambda c: (c.get("field", ""), c.get("message", "")))
             said = ", ".join(f"{c.get('field')}: {c.get('message')}" for c in causes)

@@ -19,7 +19,7 @@ GO_WORDS = [
     re.compile(r"(must be a valid regular expression, but isn't): .*", re.S),
     re.compile(r"(continue key is not valid): .*", re.S),
 ]
-GO_DUMP = re.compile(r"(?:\[\])?apiextensions\.\w+\{.*?\}(?=: [a-z])", re.S)
+GO_DUMP = re.compile(r"(?:\[\])?(?:apiextensions|core)\.\w+\{.*?\}(?=: [a-z])", re.S)
 
 # The resources that the engine serves; discovery and kubectl api-resources show no others.
 SERVED = {
@@ -50,6 +50,7 @@ TABLE = [
      "as servers since 1.24 say it; 1.20 says `spec.tags`"),
     ("the list of all paths in the answer to a path that is nothing", "404 alone"),
     ("conversion webhooks of CustomResourceDefinitions", "422: there is nobody to call"),
+    ("`+sonde` in the server's version", "so that nobody takes it for a cluster; the numbers before it are equal"),
     ("protobuf bodies", "406 or 415; kubectl and all clients fall back to JSON"),
 ]
 
