@@ -41,13 +41,17 @@ static void remove_finalizer(const struct item *it, const struct json *object, c
 
 /* ---- as a dependent */
 
-enum owner_state { OWNER_SOLID, OWNER_GONE, OWNER_WAITS };
+enum owner_state { OWNER_SOLID, OWNER_GONE, OWNER_WAITS, OWNER_UNKNOWN, OWNER_STATES };
 
-static enum owner_state owner_state(struct manager *m, const struct json *ref, struct arena *a)
+static const usec_t PATIENCE = USEC_PER_SEC; /* with owners that nobody has seen yet */
+
+static enum owner_state owner_state(const struct item *it, const struct json *ref, struct arena *a)
 {
-        const struct item *owner = map_get(&m->items, str_of(json_str_or(ref, "uid", "")));
+        const struct item *owner = map_get(&it->m->items, str_of(json_str_or(ref, "uid", "")));
         const struct json *object = owner ? item_object(owner, a) : NULL;
 
+        if (!object && (!owner || !owner->was_here) && loop_now(it->m->loop) < it->first_seen + PATIENCE)
+                return OWNER_UNKNOWN;
         if (!object)
                 return OWNER_GONE;
         return is_deleting(object) && has_finalizer(object, FOREGROUND) ? OWNER_WAITS : OWNER_SOLID;
@@ -58,7 +62,7 @@ static void keep_solid_owners(const struct item *it, const struct json *owners, 
         struct json *solid = json_array(a);
 
         json_foreach (ref, owners)
-                if (owner_state(it->m, ref, a) == OWNER_SOLID)
+                if (owner_state(it, ref, a) == OWNER_SOLID)
                         json_append(solid, json_copy(a, ref));
         patch(it, json_build(a, "{'metadata': {'ownerReferences': %p}}", solid), a);
 }
@@ -76,15 +80,19 @@ static void delete_item(const struct item *it, const char *propagation, struct a
 }
 
 /* An object goes when it has owners and none of them stays. */
-static void check_owners(const struct item *it, const struct json *object, struct arena *a)
+static void check_owners(struct item *it, const struct json *object, struct arena *a)
 {
         const struct json *owners = json_at(json_at(object, "metadata"), "ownerReferences");
-        size_t count[3] = {0};
+        size_t count[OWNER_STATES] = {0};
 
         json_foreach (ref, owners)
-                count[owner_state(it->m, ref, a)]++;
+                count[owner_state(it, ref, a)]++;
         if (json_len(owners) == 0 || count[OWNER_SOLID] == json_len(owners))
                 return;
+        if (count[OWNER_UNKNOWN] > 0) {
+                item_wait(it);
+                return;
+        }
         if (count[OWNER_SOLID] > 0)
                 keep_solid_owners(it, owners, a);
         else if (count[OWNER_WAITS] > 0 && it->dependents.n > 0)

@@ -275,6 +275,29 @@ static void write_status(struct api *api, const struct json *object, struct json
         api_do(&c);
 }
 
+/* Short names that nobody in the group has. */
+static struct json *free_short_names(struct api *api, const struct json *object, const char **taken,
+                                     struct arena *a)
+{
+        const struct json *spec = json_at(object, "spec");
+        struct json *list = json_array(a);
+
+        json_foreach (name, json_path(spec, "names.shortNames")) {
+                bool used = false;
+
+                vec_foreach (t, &api->types)
+                        for (const char *const *s = (*t)->short_names; s && *s && !used; s++)
+                                used = (*t)->crd && !streq((*t)->crd->name, meta_str(object, "name")) &&
+                                       streq((*t)->kube.group, json_str(spec, "group")) &&
+                                       streq(*s, json_cstr(name));
+                if (used)
+                        *taken = arena_printf(a, "\"%s\" is already in use", json_cstr(name));
+                else
+                        json_append(list, json_copy(a, name));
+        }
+        return list;
+}
+
 /* Each name is accepted by itself; of several conflicts the last one is told. */
 static struct json *accepted_names(struct api *api, const struct json *object, const char **reason,
                                    const char **conflict, struct arena *a)
@@ -286,7 +309,13 @@ static struct json *accepted_names(struct api *api, const struct json *object, c
                       {"kind", "KindConflict"},
                       {"listKind", "ListKindConflict"}};
         struct json *accepted = json_copy(a, json_path(object, "spec.names"));
+        struct json *short_names = free_short_names(api, object, conflict, a);
 
+        if (*conflict)
+                *reason = "ShortNamesConflict";
+        json_remove(accepted, "shortNames");
+        if (json_len(short_names) > 0)
+                json_set(a, accepted, "shortNames", short_names);
         for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
                 const char *taken = taken_name(api, object, checks[i].key, a);
 

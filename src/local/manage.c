@@ -39,6 +39,23 @@ void item_touch(struct item *it)
                 defer_run(it->m->loop, &it->m->work, on_work);
 }
 
+void item_wait(struct item *it)
+{
+        list_remove(&it->node);
+        list_append(&it->m->later, &it->node);
+        if (!timer_pending(&it->m->patience))
+                timer_after(&it->m->patience, USEC_PER_SEC);
+}
+
+static void on_patience(struct timer *t)
+{
+        struct manager *m = CONTAINER_OF(t, struct manager, patience);
+        struct list *node;
+
+        while ((node = list_pop(&m->later)))
+                item_touch(CONTAINER_OF(node, struct item, node));
+}
+
 struct json *item_object(const struct item *it, struct arena *a)
 {
         const struct object *o = it->type ? store_newest(it->m->store, it->type, it->ns, it->name) : NULL;
@@ -110,6 +127,8 @@ static void item_here(struct manager *m, const struct object *o, const struct js
         struct item *it = item_get(m, meta_str(object, "uid"));
 
         if (!it->type) {
+                it->was_here = true;
+                it->first_seen = loop_now(m->loop);
                 it->type = o->type;
                 it->ns = xstrdup(o->ns);
                 it->name = xstrdup(o->name);
@@ -205,7 +224,9 @@ struct manager *manager_new(struct loop *loop, struct api *api, struct store *st
         m->store = store;
         m->log = log;
         list_init(&m->dirty);
+        list_init(&m->later);
         timer_init(&m->more, loop, on_more);
+        timer_init(&m->patience, loop, on_patience);
         m->namespaces = store_type(store, "namespaces");
         m->jobs = store_type(store, "jobs.batch");
         m->pods = store_type(store, "pods");
@@ -229,6 +250,7 @@ void manager_free(struct manager *m)
         store_unlisten(&m->listener);
         defer_cancel(&m->work);
         timer_cancel(&m->more);
+        timer_cancel(&m->patience);
         map_foreach (i, &m->items, it)
                 item_free(it);
         map_done(&m->items);

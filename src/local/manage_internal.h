@@ -20,6 +20,8 @@ struct manager {
         struct map items;  /* uid -> struct item: every object, and owners that somebody names */
         struct list dirty; /* items to look at */
         struct timer more; /* and some are left for the next turn */
+        struct list later; /* items whose owner has never been here: it may be on its way */
+        struct timer patience;
         const char *namespaces, *jobs, *pods, *accounts; /* types, interned */
 };
 
@@ -28,6 +30,8 @@ struct item {
         char *uid;
         const char *type; /* NULL: not there, somebody only names it as an owner */
         char *ns, *name;
+        bool was_here; /* it is or was there */
+        usec_t first_seen;
         VEC(struct item *) dependents;
         VEC(struct item *) owners;
         struct manager *m;
@@ -38,6 +42,7 @@ struct item {
 
 struct item *item_get(struct manager *m, const char *uid); /* made when it is not there */
 void item_touch(struct item *it);                          /* looks at it soon */
+void item_wait(struct item *it);                           /* looks at it in a second */
 
 /* The newest version of an item, parsed; NULL when it has gone meanwhile. */
 struct json *item_object(const struct item *it, struct arena *a);

@@ -517,6 +517,15 @@ static void delete_collection(struct request *r)
 static int check_view(struct request *r)
 {
         bool list = r->c.verb == DO_LIST;
+        const char *include = r->view.include_object;
+
+        if (r->view.as == AS_TABLE && *include && !streq(include, "None") && !streq(include, "Metadata") &&
+            !streq(include, "Object"))
+                return fail_bad_request(
+                        &r->c,
+                        "Unable to convert to Table as requested: includeObject: Invalid value: \"%s\": "
+                        "must be 'Metadata', 'Object', 'None', or empty",
+                        include);
 
         if (r->view.as != AS_METADATA || r->c.verb == DO_WATCH || r->view.wants_list == list)
                 return 0;
@@ -610,7 +619,7 @@ static void serve_openapi(struct request *r)
         if (b->n == 0)
                 (pb ? openapi_protobuf : openapi_json)(&s, b);
         r->c.code = 200;
-        request_reply(r, pb ? "application/octet-stream" : "application/json", buf_str(b));
+        request_reply(r, pb ? "application/octet-stream" : "text/plain; charset=utf-8", buf_str(b));
 }
 
 static void serve_version(struct request *r)
@@ -621,6 +630,14 @@ static void serve_version(struct request *r)
                            "{'major': '1', 'minor': '20', 'gitVersion': 'v1.20.2+sonde', 'gitCommit': '', "
                            "'gitTreeState': 'archive', 'buildDate': '1970-01-01T00:00:00Z', 'goVersion': '', "
                            "'compiler': 'gc', 'platform': 'linux/amd64'}"));
+}
+
+static bool group_builtin(struct api *api, const char *group)
+{
+        vec_foreach (t, &api->types)
+                if (!(*t)->crd && streq((*t)->kube.group, group))
+                        return true;
+        return false;
 }
 
 static void serve_discovery(struct request *r, const struct path *p)
@@ -639,23 +656,19 @@ static void serve_discovery(struct request *r, const struct path *p)
                 found = discovery_group(&s, p->part[1], &r->a);
         else
                 found = discovery_resources(&s, p->part[1], p->part[2], &r->a);
-        if (found)
+        if (found) {
                 answer_json(r, found);
-        else
+        } else if (p->n == 3 && group_builtin(r->api, p->part[1])) {
+                fail_unknown(&r->c);
+                reply_json(r);
+        } else {
                 reply_text(r, 404, "404 page not found\n");
+        }
 }
 
 static bool is_health(const char *part)
 {
         return streq(part, "healthz") || streq(part, "readyz") || streq(part, "livez");
-}
-
-static bool group_builtin(struct api *api, const char *group)
-{
-        vec_foreach (t, &api->types)
-                if (!(*t)->crd && streq((*t)->kube.group, group))
-                        return true;
-        return false;
 }
 
 static void serve_path(struct request *r, const struct path *p)
@@ -704,6 +717,7 @@ void api_request(void *arg, struct http_exchange *ex)
 {
         struct api *api = arg;
         struct request *r = xcalloc(1, sizeof(*r));
+        struct str accept = http_header(http_request_headers(ex), "Accept");
         struct path p = {0};
 
         list_append(&api->requests, &r->node);
@@ -723,7 +737,13 @@ void api_request(void *arg, struct http_exchange *ex)
         if (!may_pass(r))
                 return;
         if (!negotiate(r) && !(p.n == 2 && streq(p.part[0], "openapi"))) {
-                fail(&r->c, 406, "NotAcceptable", json_object(&r->a), "406: Not Acceptable");
+                bool known = memmem(accept.p, accept.n, "application/json", 16);
+
+                fail(&r->c, 406, "NotAcceptable", known ? NULL : json_object(&r->a),
+                     known ? "only the following media types are accepted: application/json, "
+                             "application/yaml, "
+                             "application/vnd.kubernetes.protobuf"
+                           : "406: Not Acceptable");
                 reply_json(r);
                 return;
         }

@@ -16,18 +16,53 @@ static struct json *rules_status(struct call *c)
                 json_truth(c->a, false));
 }
 
+static int fail_review(struct call *c, const char *field, const char *fmt, const char *value)
+{
+        struct causes causes = {.a = c->a};
+
+        causes_add(&causes, "FieldValueInvalid", field, "Invalid value: %s: %s", value, fmt);
+        return fail_invalid(c, c->type->kube.group, "", "", &causes);
+}
+
+/* Exactly one thing is asked about. */
+static int check_question(struct call *c, const struct json *spec)
+{
+        const struct json *resource = json_at(spec, "resourceAttributes"),
+                          *path = json_at(spec, "nonResourceAttributes");
+
+        if (resource && path)
+                return fail_review(
+                        c, "spec.nonResourceAttributes",
+                        "cannot be specified in combination with resourceAttributes",
+                        arena_printf(c->a, "authorization.NonResourceAttributes{Path:\"%s\", Verb:\"%s\"}",
+                                     json_str_or(path, "path", ""), json_str_or(path, "verb", "")));
+        if (!resource && !path)
+                return fail_review(
+                        c, "spec.resourceAttributes",
+                        "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+                        "\"null\"");
+        return 0;
+}
+
 void do_review(struct call *c)
 {
         bool rules = streq(c->type->kube.plural, "selfsubjectrulesreviews");
-        struct json *spec = json_at(c->body, "spec");
+        struct json *spec = json_at(c->body, "spec"), *answer;
+        struct managed m = {.shape = c->type->shape,
+                            .api_version = kube_api_version(&c->type->kube, c->a),
+                            .kind = c->type->kube.kind,
+                            .manager = c->manager,
+                            .now = loop_wall(c->api->loop)};
 
+        if (!rules && check_question(c, spec) < 0)
+                return;
+        answer = json_build(
+                c->a, "{'kind': %s, 'apiVersion': %s, 'metadata': {'creationTimestamp': null}, 'spec': %p}",
+                c->type->kube.kind, m.api_version, spec ? json_copy(c->a, spec) : json_object(c->a));
+        managed_update(&m, NULL, answer, c->a);
+        json_set(c->a, answer, "status", rules ? rules_status(c) : access_status(c));
         c->code = 201;
-        c->answer = json_build(
-                c->a,
-                "{'kind': %s, 'apiVersion': %s, 'metadata': {'creationTimestamp': null}, 'spec': %p, "
-                "'status': %p}",
-                c->type->kube.kind, kube_api_version(&c->type->kube, c->a),
-                spec ? json_copy(c->a, spec) : json_object(c->a), rules ? rules_status(c) : access_status(c));
+        c->answer = answer;
 }
 
 /* POST pods/NAME/binding: the scheduler's word. */

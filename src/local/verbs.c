@@ -102,7 +102,8 @@ static struct managed managed_of(struct call *c)
 }
 
 /* What is stored as another version: fields are owned by the names that their writer knows. */
-static void manage_converted(struct call *c, const struct managed *m, const struct json *old, struct json *object)
+static void manage_converted(struct call *c, const struct managed *m, const struct json *old,
+                             struct json *object)
 {
         struct json *was = old ? json_copy(c->a, old) : NULL, *is = json_copy(c->a, object), *managed;
 
@@ -572,8 +573,11 @@ static struct json *json_patched(struct call *c, struct json *object)
 {
         struct err err = ERR_INIT;
 
-        if (!json_is(c->body, JSON_ARRAY))
-                return rejected(c);
+        if (!json_is(c->body, JSON_ARRAY)) {
+                fail_bad_request(c, "json: cannot unmarshal %s into Go value of type jsonpatch.Patch",
+                                 json_type_name(c->body->type));
+                return NULL;
+        }
         json_foreach (op, c->body) {
                 struct json *one = json_array(c->a), *copy = json_append(one, json_copy(c->a, op));
                 const char *path = json_str(op, "path");
