@@ -4,7 +4,7 @@
 
 #include "unit/unit.h"
 
-/* ---- what a real API server made of objects, or said about them: test/data/strategy */
+/* ---- what a real API server made of objects, or said about them: recorded by test/local/strategy-oracle.py */
 
 struct rig {
         struct types *types;
