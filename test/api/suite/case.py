@@ -361,12 +361,16 @@ class Watch:
         return event
 
     def end(self):
-        """Records the events that are left until the server ends the watch."""
+        """Records the events that are left until the server ends the watch; bookmarks in a row count as one."""
+        last = None
         while True:
             event = self._next()
             if isinstance(event, str):
                 self._t.note(event)
                 return
+            if event["type"] == "BOOKMARK" == last:
+                continue
+            last = event["type"]
             self._t.note(f"~ {event['type']}")
             self._t.record(event["object"])
 

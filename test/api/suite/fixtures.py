@@ -133,8 +133,13 @@ class Fixtures:
             list(pool.map(self._make, self._sides()))
 
     def remove(self):
+        """Removes them, and waits until discovery has forgotten them: the next run's kubectl would find them."""
         for side in self._sides():
             with contextlib.suppress(Exception):
                 for item in side.call("GET", PATH)[1]["items"]:
                     if side.token in item["spec"]["group"]:
                         side.call("DELETE", f"{PATH}/{item['metadata']['name']}")
+                group = T(side, "none", self._suite).api_group
+                deadline = time.monotonic() + 30
+                while time.monotonic() < deadline and group in json.dumps(side.call("GET", "/apis")[1]):
+                    time.sleep(0.1)
