@@ -30,6 +30,7 @@ static const struct {
          "'reportingComponent':'','reportingInstance':''}"},
         {"events.k8s.io/v1/Event", "{'eventTime':null,'regarding':{},'deprecatedSource':{},"
                                    "'deprecatedFirstTimestamp':null,'deprecatedLastTimestamp':null}"},
+        {"/v1/PersistentVolumeClaim", "{'spec':{'resources':{}},'status':{}}"},
         {"batch/v1/Job",
          "{'spec':{'template':{'metadata':{'creationTimestamp':null},'spec':{'containers':null}}},"
          "'status':{}}"},
