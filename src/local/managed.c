@@ -35,6 +35,9 @@ static const struct {
          "{'spec':{'template':{'metadata':{'creationTimestamp':null},'spec':{'containers':null}}},"
          "'status':{}}"},
         {"coordination.k8s.io/v1/Lease", "{'spec':{}}"},
+        {"authorization.k8s.io/v1/SelfSubjectAccessReview", "{'spec':{},'status':{'allowed':false}}"},
+        {"authorization.k8s.io/v1/SelfSubjectRulesReview", "{'spec':{}}"},
+        {"authorization.k8s.io/v1/SubjectAccessReview", "{'spec':{},'status':{'allowed':false}}"},
         {"rbac.authorization.k8s.io/v1/Role", "{'rules':null}"},
         {"rbac.authorization.k8s.io/v1/ClusterRole", "{'rules':null}"},
         {"rbac.authorization.k8s.io/v1/RoleBinding", "{'roleRef':{'apiGroup':'','kind':'','name':''}}"},
@@ -189,14 +192,12 @@ static void update(const struct managed *m, const struct json *live, const struc
 {
         struct type t = type_of_root(m->shape);
         struct typed_diff diff;
-        struct manager *mine;
-        fields_set former = NULL, set;
-        bool had;
+        struct manager *mine, before;
+        fields_set set;
 
         mine = managers_add(a, managers, name, false, m->api_version);
-        had = mine->set != NULL;
-        former = mine->set;
-        if (!had)
+        before = *mine;
+        if (!before.set)
                 managers_remove(managers, mine);
 
         reconcile(m, t, live, managers, a);
@@ -208,7 +209,9 @@ static void update(const struct managed *m, const struct json *live, const struc
                 mine = managers_add(a, managers, name, false, m->api_version);
                 mine->set = fields_union(a, set, mine->set);
                 /* The time is that of the last change of what is owned, not of the last write. */
-                if (!had || !fields_equal(mine->set, former)) {
+                mine->has_time = before.has_time;
+                mine->time = before.time;
+                if (!before.set || !fields_equal(mine->set, before.set)) {
                         mine->has_time = true;
                         mine->time = m->now;
                 }

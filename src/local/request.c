@@ -259,6 +259,8 @@ static int read_body(struct request *r)
                         "application/json, application/yaml%s",
                         r->c.type->crd ? "" : ", application/vnd.kubernetes.protobuf");
         r->c.body = yaml ? yaml_parse(&r->a, body, NULL, &err) : json_parse(&r->a, body, NULL, &err);
+        if (json_is(r->c.body, JSON_NULL))
+                r->c.body = json_object(&r->a);
         if (!json_is(r->c.body, JSON_OBJECT))
                 return fail_bad_request(
                         &r->c,

@@ -59,6 +59,7 @@ void do_review(struct call *c)
         answer = json_build(
                 c->a, "{'kind': %s, 'apiVersion': %s, 'metadata': {'creationTimestamp': null}, 'spec': %p}",
                 c->type->kube.kind, m.api_version, spec ? json_copy(c->a, spec) : json_object(c->a));
+        normalize_builtin(c->type->shape, answer, c->a);
         managed_update(&m, NULL, answer, c->a);
         json_set(c->a, answer, "status", rules ? rules_status(c) : access_status(c));
         c->code = 201;
