@@ -252,6 +252,11 @@ static int read_body(struct request *r)
         struct err err = ERR_INIT;
         bool yaml = str_eq(type, STR("application/yaml"));
 
+        if (str_eq(type, STR("application/vnd.kubernetes.protobuf")))
+                return fail(&r->c, 415, "UnsupportedMediaType", NULL,
+                            "the embedded engine reads JSON and YAML, not protobuf: use kubectl apply -f, or "
+                            "kubectl create "
+                            "... --dry-run=client -o yaml | kubectl apply -f -");
         if (type.n && !yaml && !str_eq(type, STR("application/json")))
                 return fail(
                         &r->c, 415, "UnsupportedMediaType", NULL,
