@@ -40,7 +40,7 @@ TABLE = [
     ("resources beyond those that `sonde` uses (Deployments, volumes, webhooks, ...)",
      "404 as for any resource that does not exist"),
     ("old versions of served resources (`v1beta1`), preferred versions of groups that have several", "the stable one is served"),
-    ("subresources `exec`, `attach`, `portforward`, `proxy`, `eviction`, `scale`, `token`, `approval`", "404"),
+    ("subresources `exec`, `attach`, `portforward`, `proxy`, `eviction`, `scale`, `approval`", "404"),
     ("the words of Go's libraries inside messages: a dump of a value, a decoder's or a regular expression's complaint",
      "they tell the insides of the real server and change from one answer to the next; code, reason, field and the sentence"
      " before them are equal"),
@@ -51,7 +51,9 @@ TABLE = [
     ("the list of all paths in the answer to a path that is nothing", "404 alone"),
     ("conversion webhooks of CustomResourceDefinitions", "422: there is nobody to call"),
     ("`+sonde` in the server's version", "so that nobody takes it for a cluster; the numbers before it are equal"),
-    ("protobuf bodies", "406 or 415; kubectl and all clients fall back to JSON"),
+    ("protobuf bodies",
+     "answers are JSON, which every client accepts; a request body in protobuf (`kubectl create configmap` and the like of"
+     " kubectl 1.32 and later) is 415 with what to do instead"),
 ]
 
 
