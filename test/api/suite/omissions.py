@@ -30,7 +30,7 @@ SERVED = {
     "authorization.k8s.io/v1": ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"],
     "apiextensions.k8s.io/v1": ["customresourcedefinitions"],
 }
-SUBRESOURCES = {"", "status", "log", "finalize", "binding"}
+SUBRESOURCES = {"", "status", "log", "finalize", "binding", "token"}
 
 TABLE = [
     ("token Secrets of service accounts, and their volumes in pods",
