@@ -54,11 +54,11 @@ const char *up_label(struct arena *a, const char *kind, const char *ns, const ch
 
 struct up_log;
 
-/* Follows the output of a container until its end; PREFIX is copied. DONE comes once, from the loop; ERR NULL: all was
- * told. LINES is how many there were. */
+/* Follows the output of a container until its end (PREVIOUS: tells that of the one before its last restart); PREFIX is
+ * copied. DONE comes once, from the loop; ERR NULL: all was told. LINES is how many there were. */
 struct up_log *up_log_new(struct kube *kube, const char *ns, const char *pod, const char *container,
-                          const char *prefix, void (*done)(void *arg, size_t lines, const struct err *err),
-                          void *arg);
+                          bool previous, const char *prefix,
+                          void (*done)(void *arg, size_t lines, const struct err *err), void *arg);
 void up_log_free(struct up_log *l); /* no callback */
 
 DEFINE_CLEANUP_PTR(struct up_follow *, up_follow_free)

@@ -11,7 +11,8 @@ enum { LOG_TRIES = 20, FIRST_SIGNAL = 128 };
 struct output {
         struct pod *pod;
         char *container;
-        int64_t instance, wanted; /* -1: none yet */
+        int64_t instance, wanted; /* told, or being told, and to be told; -1: none yet */
+        int64_t before;           /* what instance was before */
         struct up_log *log;
         struct timer again;
         unsigned tries;
@@ -101,7 +102,7 @@ static void on_log_done(void *arg, size_t lines, const struct err *err)
 
         up_log_free(TAKE_PTR(o->log));
         if (err && lines == 0 && o->tries++ < LOG_TRIES) { /* not there yet, or no more */
-                o->instance = o->wanted - 1;
+                o->instance = o->before;
                 timer_after(&o->again, LOG_AGAIN);
                 return;
         }
@@ -122,8 +123,11 @@ static void try_log(struct output *o)
 
         if (o->log || o->instance >= o->wanted)
                 return;
-        o->instance = o->wanted;
-        o->log = up_log_new(j->f->kube, j->ns, o->pod->name, o->container, j->label, on_log_done, o);
+        o->before = o->instance;
+        o->instance = o->wanted > o->instance + 1 ? o->wanted - 1
+                                                  : o->wanted; /* a restart was quicker than we */
+        o->log = up_log_new(j->f->kube, j->ns, o->pod->name, o->container, o->instance < o->wanted, j->label,
+                            on_log_done, o);
 }
 
 static void on_again(struct timer *t)

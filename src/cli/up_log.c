@@ -59,15 +59,15 @@ static void on_done(void *arg, const struct kube_answer *answer, const struct er
 }
 
 struct up_log *up_log_new(struct kube *kube, const char *ns, const char *pod, const char *container,
-                          const char *prefix, void (*done)(void *arg, size_t lines, const struct err *err),
-                          void *arg)
+                          bool previous, const char *prefix,
+                          void (*done)(void *arg, size_t lines, const struct err *err), void *arg)
 {
         _cleanup_(buf_done) struct buf path = BUF_INIT(4096);
         struct up_log *l = xcalloc(1, sizeof(*l));
         struct kube_request r = {.verb = KUBE_GET};
 
         kube_path(&path, &KUBE_POD, ns, pod, "log");
-        buf_adds(&path, "?follow=true&container=");
+        buf_adds(&path, previous ? "?previous=true&container=" : "?follow=true&container=");
         buf_add_urlencoded(&path, str_of(container));
         r.path = buf_cstr(&path);
         l->prefix = xstrdup(prefix);

@@ -403,6 +403,8 @@ void node_pod_state_changed(struct node_pod *p)
 
 static void gone(struct node_pod *p, int64_t grace)
 {
+        struct node *n = p->n;
+
         p->gone = true;
         if (p->step == POD_RUNNING) {
                 node_pod_stop(p, grace);
@@ -410,6 +412,7 @@ static void gone(struct node_pod *p, int64_t grace)
         }
         node_files_remove(p->dir);
         node_pod_free(p);
+        node_check_stopped(n); /* a report of it may have been waited for */
 }
 
 void node_pod_look(struct node_pod *p)

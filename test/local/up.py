@@ -161,6 +161,27 @@ def a_failing_job_makes_exit_status_1():
     assert lines[-1].endswith(": 1 completed, 1 failed"), lines
 
 
+def whatever_jobs_end_in_all_have_ended():
+    """A restart, a deadline before the pod runs, a pod that cannot be started: each is told, and it ends"""
+    restarted = json.loads(job("again", "echo try; test -e /v/f && exit 0; touch /v/f; exit 4", backoffLimit=3))
+    template = restarted["spec"]["template"]["spec"]
+    template.update(restartPolicy="OnFailure", volumes=[{"name": "v", "emptyDir": {}}])
+    template["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/v"}]
+    large = json.loads(job("large", "true", activeDeadlineSeconds=1))
+    large["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100000"}}
+    empty = json.loads(job("empty", "true", activeDeadlineSeconds=2))
+    del empty["spec"]["template"]["spec"]["containers"][0]["command"]
+    several = job("several", "echo one", parallelism=2, completions=4)
+    text = "---\n".join([json.dumps(j) + "\n" for j in (restarted, large, empty)] + [several])
+    status, lines = finished("-f", written(text), "--exit-when-done")
+    assert status == 1 and lines[-1].endswith(": 2 completed, 2 failed"), lines
+    assert lines.count("job/again | try") == 2 and lines.count("job/several | one") == 4, lines
+    assert "job/large waiting: Unschedulable: 0/1 nodes are available: 1 Insufficient cpu." in lines, lines
+    assert [line for line in of_job("empty", lines) if "waiting: CreateContainerError: container \"main\" has no command" in line], lines
+    for name in "large", "empty":
+        assert "DeadlineExceeded" in of_job(name, lines)[-1], lines
+
+
 def standard_input_is_a_file_too():
     read, write = os.pipe()
     with up("-f", "-", "--exit-when-done", stdin=read) as process:
@@ -279,7 +300,7 @@ if __name__ == "__main__":
         tests = [kubectl_works_with_its_kubeconfig] if sys.argv[1:] == ["kubectl"] else [
             it_starts_and_says_how_to_use_it, a_second_one_in_the_same_directory_is_refused, a_restart_keeps_objects_and_port,
             listening_to_others_is_warned_of, a_job_is_followed_to_its_end, a_failing_job_makes_exit_status_1,
-            standard_input_is_a_file_too, a_custom_resource_may_follow_its_definition, bad_yaml_is_one_sentence,
+            whatever_jobs_end_in_all_have_ended, standard_input_is_a_file_too, a_custom_resource_may_follow_its_definition, bad_yaml_is_one_sentence,
             what_the_server_refuses_is_told_with_its_place, an_interrupt_tells_running_jobs, a_second_interrupt_ends_at_once,
             whoever_stops_reading_ends_it, wrong_usage_is_one_sentence]
         main(*[t for t in tests if sys.argv[1:] in ([], ["kubectl"]) or t.__name__ in sys.argv[1:]])
