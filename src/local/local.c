@@ -184,6 +184,22 @@ static int open_api(struct local *l, const char *address, struct err *err)
         return 0;
 }
 
+static void on_durable(void *arg)
+{
+        *(bool *)arg = true;
+}
+
+/* What every cluster has (its namespaces) must be there for the first request. */
+static int settle(struct local *l, struct err *err)
+{
+        bool durable = false;
+
+        store_after(l->store, on_durable, &durable);
+        while (!durable && loop_turn(l->loop, true))
+                continue;
+        return durable ? 0 : err_set(err, E_IO, "cannot write to %s", l->dir);
+}
+
 /* A free port is looked for once and kept, so that a kubeconfig somebody copied stays right. */
 static int open_server(struct local *l, const char *listen, struct tls *tls, struct err *err)
 {
@@ -241,7 +257,8 @@ static int start(struct local *l, const struct local_config *config, struct err 
         if (dir_make(l->dir, 0700, err) < 0 || open_store(l, config, err) < 0 || load_token(l, err) < 0)
                 return -1;
         tls = load_tls(l, host, err);
-        if (!tls || open_api(l, listen, err) < 0 || open_server(l, listen, tls, err) < 0 ||
+        if (!tls || open_api(l, listen, err) < 0 || settle(l, err) < 0 ||
+            open_server(l, listen, tls, err) < 0 ||
             write_kubeconfig(l, host, http_server_port(l->server), err) < 0)
                 return -1;
         return config->no_node ? 0 : open_node(l, config, err);
