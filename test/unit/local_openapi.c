@@ -3,22 +3,6 @@
 #include "local/openapi_private.h"
 #include "local/strategy.h"
 
-/* Strategies are another subject. */
-const struct strategy *strategy_of(const char *store)
-{
-        static const struct strategy none;
-
-        assert_non_null(store);
-        return &none;
-}
-
-void strategy_columns(const char *store, const struct table_column **columns, size_t *n)
-{
-        assert_non_null(store);
-        *columns = NULL;
-        *n = 0;
-}
-
 /* ---- the built-in types and one custom resource in two versions */
 
 enum { TYPES_MAX = 64 };
