@@ -8,7 +8,6 @@
 #include "local/strategic.h"
 
 enum {
-        API_BODY_MAX = 3 << 20,      /* of a request, as Kubernetes has it */
         API_OBJECT_MAX = 1536 << 10, /* of a stored object, as etcd has it */
 };
 
@@ -140,7 +139,7 @@ struct request {
 void request_answer(struct request *r); /* c.code and c.answer, when they are durable */
 void request_reply(struct request *r, const char *type,
                    struct str body);                            /* c.code, now; the request is gone then */
-void request_reply_text(struct request *r, struct str json);    /* the same with a JSON text */
+void request_reply_text(struct request *r, struct buf *json);   /* the same with a JSON text */
 const char *request_param(struct request *r, const char *name); /* NULL: not there */
 void request_free(struct request *r);
 

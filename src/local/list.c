@@ -241,7 +241,7 @@ void do_list(struct request *r)
                 list_end(&page.w, rev, page.more ? make_token(&r->c, rev, page.last) : NULL,
                          page.count ? (int64_t)page.left : -1);
                 r->c.code = 200;
-                request_reply_text(r, buf_str(&out));
+                request_reply_text(r, &out);
         }
         buf_done(&out);
 }

@@ -56,20 +56,17 @@ static void reply_json(struct request *r)
         request_reply(r, "application/json", buf_str(&b));
 }
 
-void request_reply_text(struct request *r, struct str text)
+void request_reply_text(struct request *r, struct buf *text)
 {
-        _cleanup_(buf_done) struct buf b = BUF_INIT((size_t)1 << 30);
-
         if (r->view.pretty) {
-                r->c.answer = json_parse(&r->a, text,
+                r->c.answer = json_parse(&r->a, buf_str(text),
                                          &(struct json_limits){.bytes = (size_t)1 << 30, .nodes = SIZE_MAX},
                                          NULL);
                 reply_json(r);
                 return;
         }
-        buf_addstr(&b, text);
-        buf_addc(&b, '\n');
-        request_reply(r, "application/json", buf_str(&b));
+        buf_addc(text, '\n');
+        request_reply(r, "application/json", buf_str(text));
 }
 
 static void send_answer(void *arg)
@@ -575,6 +572,14 @@ static int read_everything(struct request *r)
         }
 }
 
+static int check_size(struct request *r)
+{
+        if (http_body(r->ex).n <= API_BODY_MAX)
+                return 0;
+        return fail(&r->c, 413, "RequestEntityTooLarge", NULL, "Request entity too large: limit is %d",
+                    API_BODY_MAX);
+}
+
 static void serve_resource(struct request *r)
 {
         if (!find_verb(r)) {
@@ -585,7 +590,7 @@ static void serve_resource(struct request *r)
         if (r->no_sub) {
                 fail_not_found(&r->c);
                 request_answer(r);
-        } else if (read_everything(r) < 0) {
+        } else if (check_size(r) < 0 || read_everything(r) < 0) {
                 request_answer(r);
         } else if (r->c.verb == DO_LIST) {
                 do_list(r);
