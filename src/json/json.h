@@ -5,6 +5,7 @@
  *   path.h    JSON Pointer (RFC 6901) and dotted paths
  *   pack.h    documents in few bytes, for those that are kept
  *   patch.h   merge patch (RFC 7386), JSON Patch (RFC 6902), diff
+ *   pattern.h regular expressions in RE2's syntax, in linear time
  *   split.h   a stream of bytes cut into the values it holds (watch lines, list items)
  *   schema.h  structural schemas as CRDs have them: validation, defaulting, pruning
  *   yaml.h    YAML 1.1 as kubectl reads it, with line and column for messages
@@ -20,6 +21,7 @@
 #include "json/pack.h"
 #include "json/patch.h"
 #include "json/path.h"
+#include "json/pattern.h"
 #include "json/schema.h"
 #include "json/split.h"
 #include "json/yaml.h"

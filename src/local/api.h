@@ -22,6 +22,8 @@
 #include "local/types.h"
 #include "net/net.h"
 
+enum { API_BODY_MAX = 3 << 20 }; /* of a request, as Kubernetes has it */
+
 struct api;
 
 struct api_config {

@@ -203,13 +203,14 @@ static int settle(struct local *l, struct err *err)
 /* A free port is looked for once and kept, so that a kubeconfig somebody copied stays right. */
 static int open_server(struct local *l, const char *listen, struct tls *tls, struct err *err)
 {
-        struct http_server_config sc = {.listen = listen,
-                                        .tls = tls,
-                                        .limits = {.body = 3 << 20},
-                                        .max_connections = 4096,
-                                        .backlog = (size_t)64 << 20,
-                                        .on_request = api_request,
-                                        .arg = l->api};
+        struct http_server_config sc = {
+                .listen = listen,
+                .tls = tls,
+                .limits = {.body = 2 * API_BODY_MAX}, /* what is a little too large gets a proper answer */
+                .max_connections = 4096,
+                .backlog = (size_t)64 << 20,
+                .on_request = api_request,
+                .arg = l->api};
         _cleanup_(free_ptr) char *port = read_text(l, "port"), *last = NULL;
         char text[16];
 

@@ -215,6 +215,7 @@ static void check_version(struct causes *c, const char *path, const struct json 
 static void check_versions(struct causes *c, const struct json *versions)
 {
         struct json *names = json_object(c->a);
+        const char *stored = NULL;
         bool unique = true;
         size_t storage = 0, i = 0;
 
@@ -222,6 +223,8 @@ static void check_versions(struct causes *c, const struct json *versions)
                 const char *name = json_str_or(v, "name", "");
 
                 storage += json_bool(v, "storage", false);
+                if (json_bool(v, "storage", false))
+                        stored = name;
                 unique &= !json_at(names, name);
                 json_set(c->a, names, name, json_truth(c->a, true));
                 check_version(c, path_index(c, "spec.versions", i++), v, versions);
@@ -232,6 +235,9 @@ static void check_versions(struct causes *c, const struct json *versions)
         if (storage != 1)
                 bad_raw(c, "spec.versions", "[]apiextensions.CustomResourceDefinitionVersion{}",
                         "must have exactly one version marked as storage version");
+        if (storage > 1) /* the status names one of them only */
+                bad_raw(c, "status.storedVersions", "[]string{}",
+                        arena_join(c->a, "must have the storage version ", stored, ""));
 }
 
 static void check_common(struct causes *c, const struct json *versions)

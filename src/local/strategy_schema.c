@@ -28,6 +28,43 @@ struct place {
         const char *no_defaults; /* why; NULL: they may be set */
 };
 
+/* What the validator says of the member "v" is said of the default itself: it has no name. */
+static const char *without_name(struct causes *c, const char *message)
+{
+        const char *at = strstr(message, ": v in body");
+
+        return at ? arena_printf(c->a, "%.*s:  in body%s", (int)(at - message), message,
+                                 at + strlen(": v in body"))
+                  : message;
+}
+
+/* A default must fit its own schema, and be whole after what is unknown was dropped. */
+static void check_default(struct causes *c, const char *path, const struct json *s)
+{
+        const struct json *root = json_build(c->a, "{'type': 'object', 'properties': {'v': %p}}",
+                                             json_copy(c->a, s));
+        _cleanup_(schema_free) struct schema *schema = NULL;
+        _cleanup_(buf_done) struct buf dropped = BUF_INIT(1 << 16);
+        const char *at = path_key(c, path, "default");
+        struct schema_report report = {0};
+        struct json *value = json_build(c->a, "{'v': %p}", json_copy(c->a, json_at(s, "default")));
+
+        json_remove(bare, "default"); /* a schema with a default that does not fit is none */
+        schema = schema_new(root, NULL);
+        if (!schema) /* what is wrong with it is told elsewhere */
+                return;
+        schema_prune(schema, value, &dropped);
+        if (dropped.n > 0)
+                bad_raw(c, at,
+                        arena_printf(c->a, "map[string]interface {}%s",
+                                     json_print(c->a, json_at(s, "default"))),
+                        "must not have unknown fields");
+        else if (!schema_validate(schema, value, c->a, &report))
+                for (size_t i = 0; i < report.n; i++)
+                        causes_add(c, schema_cause_reason(report.causes[i].type), at, "%s",
+                                   without_name(c, report.causes[i].message));
+}
+
 static void check_features(struct causes *c, const char *path, const struct json *s,
                            const struct place *where)
 {
@@ -38,6 +75,8 @@ static void check_features(struct causes *c, const char *path, const struct json
         if (json_at(s, "default") && where->no_defaults)
                 bad_forbidden(c, path_key(c, path, "default"),
                               arena_join(c->a, "must not be set ", where->no_defaults, ""));
+        else if (json_at(s, "default"))
+                check_default(c, path, s);
         for (size_t i = 0; i < ARRAY_LEN(UNSUPPORTED); i++)
                 if (json_at(s, UNSUPPORTED[i].key))
                         bad_forbidden(c, path_key(c, path, UNSUPPORTED[i].key), UNSUPPORTED[i].message);
@@ -317,6 +356,8 @@ static void check_missing_type(struct causes *c, const char *path, const struct 
                                                "must not be empty for specified object fields"};
         const char *type = json_str_or(s, "type", ""), *at = path_key(c, path, "type");
 
+        if (json_at(s, "$ref"))
+                return; /* refused as such */
         if (json_bool(s, "x-kubernetes-embedded-resource", false) && !streq(type, "object")) {
                 if (*type)
                         bad_str(c, at, type, "must be object if x-kubernetes-embedded-resource is true");

@@ -18,8 +18,10 @@ GO_WORDS = [
     re.compile(r"(error decoding YAML): .*", re.S),
     re.compile(r"(must be a valid regular expression, but isn't): .*", re.S),
     re.compile(r"(continue key is not valid): .*", re.S),
+    re.compile(r"^(failed to) (?:merge config: expected objects of the same type|create typed patch object: no corresponding).*", re.S),
+    re.compile(r"^()(?:unexpected EOF|invalid JSON at .*)$", re.S),
 ]
-GO_DUMP = re.compile(r"(?:\[\])?(?:apiextensions|core)\.\w+\{.*?\}(?=: [a-z])", re.S)
+GO_DUMP = re.compile(r"(?:\[\])?(?:apiextensions|core|resource)\.\w+\{.*?\}(?=: [a-z])|\[\]string\{.*?\}(?=: must have)", re.S)
 
 # The resources that the engine serves; discovery and kubectl api-resources show no others.
 SERVED = {
@@ -51,6 +53,7 @@ TABLE = [
     ("the list of all paths in the answer to a path that is nothing", "404 alone"),
     ("conversion webhooks of CustomResourceDefinitions", "422: there is nobody to call"),
     ("`+sonde` in the server's version", "so that nobody takes it for a cluster; the numbers before it are equal"),
+    ("answers in YAML", "406: JSON is what every client asks for; bodies may be YAML"),
     ("protobuf bodies",
      "answers are JSON, which every client accepts; a request body in protobuf (`kubectl create configmap` and the like of"
      " kubectl 1.32 and later) is 415 with what to do instead"),
