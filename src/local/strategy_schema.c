@@ -41,8 +41,8 @@ static const char *without_name(struct causes *c, const char *message)
 /* A default must fit its own schema, and be whole after what is unknown was dropped. */
 static void check_default(struct causes *c, const char *path, const struct json *s)
 {
-        const struct json *root = json_build(c->a, "{'type': 'object', 'properties': {'v': %p}}",
-                                             json_copy(c->a, s));
+        struct json *bare = json_copy(c->a, s);
+        const struct json *root = json_build(c->a, "{'type': 'object', 'properties': {'v': %p}}", bare);
         _cleanup_(schema_free) struct schema *schema = NULL;
         _cleanup_(buf_done) struct buf dropped = BUF_INIT(1 << 16);
         const char *at = path_key(c, path, "default");
