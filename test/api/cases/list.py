@@ -142,8 +142,8 @@ table("RoleBindings", post("rolebindings", {**meta("a"), "roleRef": {"apiGroup":
 table("ServiceAccounts", get("serviceaccounts/default", accept=TABLE, only=lambda v: (v["columnDefinitions"], v["rows"][0]["cells"][0])))
 table("Services", post("services", {**meta("a"), "spec": {"clusterIP": "None", "ports": [{"port": 80, "name": "h"}]}}),
       get("services/a", accept=TABLE))
-table("namespaces", lambda t: t.get("namespaces/$NS", accept=TABLE, only=lambda v: (
-    v["columnDefinitions"], v["rows"][0]["cells"])))
+table("namespaces", lambda t: t.get("namespaces/$NS", accept=TABLE, only=lambda v: {
+    "columns": v["columnDefinitions"], "cells": v["rows"][0]["cells"]}))
 table("events", post("events", {**meta("e"), "involvedObject": {"kind": "Pod", "name": "p", "namespace": "$NS"}, "reason": "R",
                                 "message": "m", "type": "Warning", "count": 3, "source": {"component": "c", "host": "h"},
                                 "firstTimestamp": "2020-01-01T00:00:00Z", "lastTimestamp": "2020-01-01T00:00:00Z"}),
