@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -12,7 +14,7 @@
  * locks something else than whoever makes it anew.
  */
 
-enum { FILE_VERSION = 1, PID_MAX_TEXT = 32 };
+enum { FILE_VERSION = 1, PID_MAX_TEXT = 32, LOCK_TRIES = 1000, LOCK_EVERY_US = 5000 };
 
 enum statement { ST_BEGIN, ST_COMMIT, ST_ROLLBACK, ST_PUT, ST_DROP, ST_SET_OLDEST, ST_MAX_ };
 
@@ -53,39 +55,65 @@ static int fail(struct store_file *f, const char *what, struct err *err)
 
 /* ---- the lock */
 
-static int refuse(struct store_file *f, struct err *err)
+/* Who has the lock by what is written in it; 0: nothing is. */
+static uint64_t holder(const struct store_file *f)
 {
         char text[PID_MAX_TEXT];
         ssize_t n = pread(f->lock_fd, text, sizeof(text), 0);
-        struct str pid = str_trim(str_n(text, n > 0 ? (size_t)n : 0));
-        uint64_t number;
+        uint64_t pid;
 
-        if (!str_to_u64(pid, &number))
+        return str_to_u64(str_trim(str_n(text, n > 0 ? (size_t)n : 0)), &pid) ? pid : 0;
+}
+
+static int refuse(struct store_file *f, struct err *err)
+{
+        uint64_t pid = holder(f);
+
+        if (!pid)
                 return err_set(err, E_CONFIG,
                                "another engine is using the directory %s; stop it, or use another directory",
                                f->dir);
         return err_set(
                 err, E_CONFIG,
                 "another engine (pid %llu) is using the directory %s; stop it, or use another directory",
-                (unsigned long long)number, f->dir);
+                (unsigned long long)pid, f->dir);
+}
+
+static bool has_gone(uint64_t pid)
+{
+        return pid && pid <= INT_MAX && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
+
+/* An engine that is killed while it starts a process leaves its lock to that one until it is another program: a moment,
+ * which whoever starts the engine again at once must not be refused for. */
+static int take_lock(const struct store_file *f)
+{
+        for (int i = 0; flock(f->lock_fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                if (errno == EINTR)
+                        continue;
+                if (errno != EWOULDBLOCK)
+                        return -1;
+                if (i >= LOCK_TRIES || !has_gone(holder(f))) {
+                        errno = EWOULDBLOCK;
+                        return -1;
+                }
+                usleep(LOCK_EVERY_US);
+        }
+        return 0;
 }
 
 static int lock_dir(struct store_file *f, struct err *err)
 {
         _cleanup_(free_ptr) char *path = xasprintf("%s/lock", f->dir);
         char text[PID_MAX_TEXT];
-        int n, r;
+        int n;
 
         f->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (f->lock_fd < 0)
                 return err_errno(err, E_IO, errno, "cannot open the lock %s", path);
-        do
-                r = flock(f->lock_fd, LOCK_EX | LOCK_NB);
-        while (r < 0 && errno == EINTR);
-        if (r < 0 && errno == EWOULDBLOCK)
-                return refuse(f, err);
-        if (r < 0)
-                return err_errno(err, E_IO, errno, "cannot lock %s", path);
+        if (take_lock(f) < 0)
+                return errno == EWOULDBLOCK ? refuse(f, err)
+                                            : err_errno(err, E_IO, errno, "cannot lock %s", path);
         n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
         if (ftruncate(f->lock_fd, 0) < 0 || pwrite(f->lock_fd, text, (size_t)n, 0) != n)
                 return err_errno(err, E_IO, errno, "cannot write %s", path);
@@ -148,7 +176,8 @@ static int open_db(struct store_file *f, bool durable, struct err *err)
         sqlite3_busy_timeout(f->db, 10000);
         if (run_sql(f, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF", err) < 0 ||
             check_version(f, err) < 0 ||
-            run_sql(f, "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 16777216", err) < 0)
+            run_sql(f, "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 16777216", err) < 0 ||
+            run_sql(f, "PRAGMA cache_size = -256", err) < 0) /* KiB: rows are appended, and read but once */
                 return -1;
         for (size_t i = 0; i < ST_MAX_; i++)
                 if (sqlite3_prepare_v3(f->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT, &f->st[i],

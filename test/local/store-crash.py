@@ -6,6 +6,8 @@ started again on the same file, 40 times (200 in the long form). The history is 
 all the time too.
 """
 
+import contextlib
+import fcntl
 import os
 import random
 import select
@@ -16,7 +18,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import SOAK, diag, main, program
+from sonde_test import SOAK, diag, main, program, wait
 
 KILLS = 200 if SOAK else 40
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
@@ -143,4 +145,31 @@ def a_second_writer_is_refused_while_the_first_lives():
         shutil.rmtree(directory)
 
 
-main(acknowledged_writes_survive_kill_9, a_second_writer_is_refused_while_the_first_lives)
+def a_lock_that_outlives_its_engine_for_a_moment_is_waited_for():
+    """A lock that a process just begun has for a moment longer than the engine that began it is waited for"""
+    directory = tempfile.mkdtemp(prefix="sonde-store-")
+    path = os.path.join(directory, "lock")
+    try:
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        with open(path, "w", encoding="utf-8") as lock:
+            print(gone.pid, file=lock, flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            writer = subprocess.Popen([program("test/store-writer"), directory, "--check"], stdout=subprocess.DEVNULL)
+            wait(lambda: writer.poll() is not None or path in opened(writer.pid), 20, "the lock is looked at")
+        assert writer.wait() == 0
+    finally:
+        shutil.rmtree(directory)
+
+
+def opened(pid):
+    """The files that a process has open."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
+
+
+main(acknowledged_writes_survive_kill_9, a_second_writer_is_refused_while_the_first_lives,
+     a_lock_that_outlives_its_engine_for_a_moment_is_waited_for)
