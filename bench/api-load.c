@@ -1,7 +1,7 @@
 /*
  * Load for one Kubernetes API server, from one loop: bench/engine.py runs it beside both servers that it compares.
  *
- *   api-load KUBECONFIG create NAMESPACE PREFIX COUNT WRITERS   ConfigMaps of 1 kB, WRITERS at a time
+ *   api-load KUBECONFIG create NAMESPACE PREFIX COUNT WRITERS   ConfigMaps of 1 kB as served, WRITERS at a time
  *   api-load KUBECONFIG get NAMESPACE PREFIX COUNT TIMES        one of PREFIX-0 ... after the other, on one connection
  *   api-load KUBECONFIG list NAMESPACE COUNT TIMES              all of them at once; COUNT must come
  *   api-load KUBECONFIG watch NAMESPACE PREFIX WATCHERS TIMES   from sending a write until all watchers have its event
@@ -15,7 +15,7 @@
 #include "kube/config.h"
 #include "net/net.h"
 
-enum { DATA = 700, TARGET_MAX = 512, LIST_MAX = 256 << 20, PEM_MAX = 1 << 20, NUMBER_MAX = 1000000 };
+enum { DATA = 490, TARGET_MAX = 512, LIST_MAX = 256 << 20, PEM_MAX = 1 << 20, NUMBER_MAX = 1000000 };
 
 static _noreturn_ void die(const char *what)
 {
@@ -99,6 +99,8 @@ struct call {
         struct load *load;
         usec_t sent;
 };
+
+typedef void start_fn(struct load *l, struct call *calls);
 
 static void check(const struct http_answer *a, const struct err *err, int wanted)
 {
@@ -324,7 +326,7 @@ static double cpu_seconds(void)
                (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-static void run(struct load *l, void (*start)(struct load *l, struct call *calls))
+static void run(struct load *l, start_fn *start)
 {
         _cleanup_(free_ptr) struct call *calls = xcalloc(l->in_parallel, sizeof(*calls));
         double cpu = cpu_seconds(), seconds;
@@ -353,7 +355,7 @@ static uint64_t number(const char *text)
         return n;
 }
 
-static void (*parse(struct load *l, int argc, char **argv))(struct load *l, struct call *calls)
+static start_fn *parse(struct load *l, int argc, char **argv)
 {
         const char *mode = argc > 3 ? argv[2] : "";
 
