@@ -5,6 +5,7 @@
 enum { RETRY_CREATE = 10 }; /* seconds, after a refusal */
 
 static void look_again(struct item *it, usec_t wall);
+static struct item_job *job_of(struct item *it);
 
 /* Until the pod is durable, and so known as a dependent, the Job is not decided again: it would make another one. */
 static bool create_pod(struct item *job, const struct json *object, struct json *pod, struct arena *a)
@@ -21,7 +22,7 @@ static bool create_pod(struct item *job, const struct json *object, struct json 
 
         api_do(&c);
         if (c.code == 201) {
-                (void)str_to_u64(str_of(meta_str(c.answer, "resourceVersion")), &job->waits_for);
+                (void)str_to_u64(str_of(meta_str(c.answer, "resourceVersion")), &job_of(job)->waits_for);
                 api_event(job->m->api, object, "job-controller", false, "SuccessfulCreate",
                           arena_printf(a, "Created pod: %s", meta_str(c.answer, "name")));
                 return true;
@@ -81,14 +82,22 @@ static struct json **pods_of(const struct item *job, size_t *n, struct arena *a)
 
 static void on_again(struct timer *t)
 {
-        item_touch(CONTAINER_OF(t, struct item, again));
+        item_touch(CONTAINER_OF(t, struct item_job, again)->item);
+}
+
+static struct item_job *job_of(struct item *it)
+{
+        if (!it->job) {
+                it->job = xcalloc(1, sizeof(*it->job));
+                it->job->item = it;
+                timer_init(&it->job->again, it->m->loop, on_again);
+        }
+        return it->job;
 }
 
 static void look_again(struct item *it, usec_t wall)
 {
-        if (!it->again.loop)
-                timer_init(&it->again, it->m->loop, on_again);
-        timer_after(&it->again, usec_sub(wall, loop_wall(it->m->loop)));
+        timer_after(&job_of(it)->again, usec_sub(wall, loop_wall(it->m->loop)));
 }
 
 /* When the Job ended; 0: it has not. */
@@ -130,7 +139,7 @@ void job_changed(struct item *it, const struct json *job, struct arena *a)
         bool refused = false;
         size_t n;
 
-        if (store_rev(it->m->store) < it->waits_for)
+        if (it->job && store_rev(it->m->store) < it->job->waits_for)
                 return; /* the pod's own change brings us here again */
         pods = pods_of(it, &n, a);
         d = job_decide(job, (const struct json *const *)pods, n, loop_wall(it->m->loop), a);

@@ -8,24 +8,40 @@ struct item *item_get(struct manager *m, const char *uid)
 
         if (it)
                 return it;
-        it = xcalloc(1, sizeof(*it));
-        it->uid = xstrdup(uid);
+        it = xcalloc(1, sizeof(*it) + strlen(uid) + 1);
+        memcpy(it->uid, uid, strlen(uid) + 1);
         it->m = m;
         list_init(&it->node);
         map_put(&m->items, str_of(it->uid), it);
         return it;
 }
 
+/* VERSION NULL: it is not there any more. */
+static void set_version(struct item *it, struct object *version)
+{
+        object_ref(version);
+        object_unref(it->version);
+        it->version = version;
+        it->type = version ? version->type : NULL;
+        it->ns = version ? version->ns : NULL;
+        it->name = version ? version->name : NULL;
+}
+
+static void forget_job(struct item *it)
+{
+        if (it->job)
+                timer_cancel(&it->job->again);
+        free(it->job);
+        it->job = NULL;
+}
+
 static void item_free(struct item *it)
 {
         list_remove(&it->node);
-        if (it->again.loop)
-                timer_cancel(&it->again);
+        forget_job(it);
+        set_version(it, NULL);
         vec_done(&it->dependents);
         vec_done(&it->owners);
-        free(it->uid);
-        free(it->ns);
-        free(it->name);
         free(it);
 }
 
@@ -122,17 +138,15 @@ static void set_owners(struct item *it, const struct json *object)
         }
 }
 
-static void item_here(struct manager *m, const struct object *o, const struct json *object)
+static void item_here(struct manager *m, struct object *o, const struct json *object)
 {
         struct item *it = item_get(m, meta_str(object, "uid"));
 
         if (!it->type) {
                 it->was_here = true;
                 it->first_seen = loop_now(m->loop);
-                it->type = o->type;
-                it->ns = xstrdup(o->ns);
-                it->name = xstrdup(o->name);
         }
+        set_version(it, o);
         set_owners(it, object);
         item_touch(it);
         vec_foreach (owner, &it->owners)
@@ -151,9 +165,8 @@ static void item_gone(struct manager *m, const struct json *object)
                         item_touch(*owner);
         forget_owners(it);
         list_remove(&it->node);
-        if (it->again.loop)
-                timer_cancel(&it->again);
-        it->type = NULL;
+        forget_job(it);
+        set_version(it, NULL);
         collect_gone(it);
         drop_if_unused(it);
 }

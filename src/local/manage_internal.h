@@ -25,17 +25,24 @@ struct manager {
         const char *namespaces, *jobs, *pods, *accounts; /* types, interned */
 };
 
+/* There is one for every object: it borrows from the newest version what it can, and has apart what only Jobs need. */
 struct item {
         struct list node; /* of manager.dirty, or alone */
-        char *uid;
-        const char *type; /* NULL: not there, somebody only names it as an owner */
-        char *ns, *name;
-        bool was_here; /* it is or was there */
+        struct manager *m;
+        struct object *version; /* counted: the newest that was heard of; NULL: not there */
+        const char *
+                type; /* of the version, as the next two; NULL: not there, somebody only names it as an owner */
+        const char *ns, *name;
         usec_t first_seen;
         VEC(struct item *) dependents;
         VEC(struct item *) owners;
-        struct manager *m;
-        /* Jobs */
+        struct item_job *job; /* NULL: nothing is waited for */
+        bool was_here;        /* it is or was there */
+        char uid[];
+};
+
+struct item_job {
+        struct item *item;
         struct timer again;
         uint64_t waits_for; /* revision of the last pod that was made for it */
 };
