@@ -231,10 +231,10 @@ void do_list(struct request *r)
                 request_answer(r);
                 return;
         }
-        rev = range.rev ? range.rev : store_rev(r->api->store); /* nothing was ever at revision 1 */
+        rev = range.rev ? range.rev : store_rev(r->api->store);
         page.count = selector_empty(o.selector);
         list_begin(&page.w);
-        if (range.rev == 1 || store_list(r->api->store, &range, add_item, &page, NULL) < 0) {
+        if (store_list(r->api->store, &range, add_item, &page, NULL) < 0) {
                 expired(&r->c, &o);
                 request_answer(r);
         } else {

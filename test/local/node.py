@@ -23,7 +23,8 @@ class Node:
     def __init__(self, user=None):
         self.user = user
         self.name = "node-" + secrets.token_hex(4)
-        self.dir = tempfile.mkdtemp(prefix="sonde-node-")
+        # The tests' own temporary directory is root's alone.
+        self.dir = tempfile.mkdtemp(prefix="sonde-node-", dir="/tmp" if user else None)
         os.chmod(self.dir, 0o755)
         self.process = None
 

@@ -120,4 +120,3 @@ resume("it goes on after the last event seen", lambda t: (
 resume("it goes on after a deletion", lambda t: (
     make(t, "a"), w := from_now(t), remove(t, "a"), e := w.events(1), make(t, "b"),
     again := t.watch("leases?resourceVersion=" + e["object"]["metadata"]["resourceVersion"]), again.events(1)))
-resume("a list of a version that is long gone", get("leases?resourceVersion=1&resourceVersionMatch=Exact&limit=1"))
