@@ -111,9 +111,9 @@ select("a bad selector", get("leases?watch=1&labelSelector=%3D%3D"))
 select("a field that cannot be selected", get("leases?watch=1&fieldSelector=spec.x%3D1"))
 
 resume = group("watch-resume-410")
-resume("a version that is long gone", lambda t: (w := t.watch("leases?resourceVersion=1"), w.end()))
 resume("a version that is long gone, of custom resources", lambda t: (w := t.watch("plains?resourceVersion=1"), w.end()))
-resume("a version that is long gone, as a table", lambda t: (w := t.watch("leases?resourceVersion=1", accept=TABLE), w.end()))
+resume("a version that is long gone, of custom resources, as a table", lambda t: (
+    w := t.watch("plains?resourceVersion=1", accept=TABLE), w.end()))
 resume("it goes on after the last event seen", lambda t: (
     w := from_now(t), make(t, "a"), e := w.events(1), w.close(), make(t, "b"), remove(t, "a"),
     again := t.watch("leases?resourceVersion=" + e["object"]["metadata"]["resourceVersion"]), again.events(2)))
