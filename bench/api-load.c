@@ -219,7 +219,7 @@ static void next_read(struct call *c)
         /* A stride of a prime, so that neighbours in the store are not neighbours in time. */
         if (l->prefix)
                 snprintf(name, sizeof(name), "/%s-%llu", l->prefix,
-                         (unsigned long long)(l->begun++ * 7919 % l->count));
+                         (unsigned long long)(l->begun++ * 7919 % (l->count ? l->count : 1)));
         c->sent = clock_boot(&l->clock);
         http_start(l->client,
                    &(struct http_request){

@@ -489,7 +489,7 @@ void do_log(struct request *r)
 {
         const struct object *o = store_get(r->api->store, r->c.type->store, r->c.ns, r->c.name);
         const struct json *pod;
-        struct log_options options;
+        struct log_options options = {0};
         const char *path;
         int64_t run;
 

@@ -144,7 +144,8 @@ const char *downward_resource(const struct pod_context *c, const struct json *re
         text = json_text(json_at(ref, "divisor"));
         if (text.p && (!quantity_milli(text, &divisor) || divisor <= 0))
                 divisor = 1000;
-        return arena_printf(c->a, "%lld", (long long)(value / divisor + (value % divisor != 0)));
+        value = value / divisor + (value % divisor != 0 ? 1 : 0);
+        return arena_printf(c->a, "%lld", (long long)value);
 }
 
 /* ---- values from elsewhere */

@@ -207,6 +207,8 @@ static struct slice slice_of(struct merge *m, struct json *list)
 {
         struct slice s = {arena_new_array(m->a, struct json *, json_len(list) + 1), 0};
 
+        if (!list)
+                return s;
         json_foreach (item, list)
                 s.v[s.n++] = item;
         return s;

@@ -102,12 +102,13 @@ static struct json *custom_row(struct call *c, const struct json *object)
 
 static struct json *row_cells(struct call *c, const struct json *object)
 {
-        struct strategy_context ctx = {.type = c->type, .now = loop_wall(c->api->loop), .a = c->a};
+        struct strategy_context *ctx = arena_new(c->a, struct strategy_context);
 
+        *ctx = (struct strategy_context){.type = c->type, .now = loop_wall(c->api->loop), .a = c->a};
         if (c->type->crd && c->type->n_columns)
                 return custom_row(c, object);
         if (c->type->n_columns && c->type->strategy && c->type->strategy->row)
-                return c->type->strategy->row(&ctx, object);
+                return c->type->strategy->row(ctx, object);
         return json_build(c->a, "[%s, %s]", meta_str(object, "name"), meta_str(object, "creationTimestamp"));
 }
 

@@ -9,7 +9,7 @@
 
 static bool is_empty(const struct json *value, enum typed_kind kind)
 {
-        return !json_is(value, kind == TYPED_MAP ? JSON_OBJECT : JSON_ARRAY) || !value->len;
+        return !value || !json_is(value, kind == TYPED_MAP ? JSON_OBJECT : JSON_ARRAY) || !value->len;
 }
 
 static struct items items_of(struct arena *a, struct type t, enum typed_kind kind, const struct json *value)
@@ -22,7 +22,7 @@ static struct type type_of_item(struct type t, enum typed_kind kind, const struc
         struct type ret;
         bool known;
 
-        if (kind == TYPED_LIST)
+        if (kind == TYPED_LIST || !at)
                 return type_elem(t);
         type_member(t, at->text, &ret, &known);
         return ret;
