@@ -56,4 +56,7 @@ void schema_default(const struct schema *s, struct json *value, struct arena *a)
  * DROPPED, if not NULL, gets the dotted paths that went, one per line. */
 void schema_prune(const struct schema *s, struct json *value, struct buf *dropped);
 
+/* S as Go's %q writes it: the API server's messages hold values in that form. */
+void go_quote(struct str s, struct buf *out);
+
 DEFINE_CLEANUP_PTR(struct schema *, schema_free)

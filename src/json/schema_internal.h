@@ -103,7 +103,6 @@ const char *spot_print(struct arena *a, const struct spot *s, enum spot_style st
 
 /* ---- values as Go prints them in the API server's messages */
 
-void go_quote(struct str s, struct buf *out);         /* %q */
 void go_float(double x, struct buf *out);             /* %v */
 void go_value(const struct json *j, struct buf *out); /* as field.Error prints a bad value */
 

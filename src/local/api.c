@@ -119,14 +119,6 @@ static bool is_version(const struct api_type *t, const char *group, const char *
         return streq(t->kube.group, group) && (!version || streq(t->kube.version, version));
 }
 
-struct api_type *api_find_kind(struct api *api, const char *group, const char *version, const char *kind)
-{
-        vec_foreach (t, &api->types)
-                if (is_version(*t, group, version) && streq((*t)->kube.kind, kind))
-                        return *t;
-        return NULL;
-}
-
 struct api_type *api_find_plural(struct api *api, const char *group, const char *version, const char *plural)
 {
         vec_foreach (t, &api->types)

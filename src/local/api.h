@@ -5,15 +5,20 @@
  * version of an object, stages what it writes, and leaves a status code and a body; it knows nothing of HTTP, so that
  * the manager uses the same verbs as clients do. The answer is sent when what it tells is durable.
  *
+ *   api.c       what is served; who hears of changes
  *   request.c   HTTP to struct call: paths, query, authentication, content types, body
  *   verbs.c     get, create, update, patch; delete.c deletes; list.c lists and pages; watch.c streams
- *   select.c    label and field selectors           table.c    rows for kubectl, PartialObjectMetadata
+ *   decode.c    what does not fit a built-in type; normalize.c: how one is written again
+ *   meta.c      metadata: checked, defaulted, generated names; check.c: formats of names and labels
+ *   select.c    label and field selectors
+ *   table.c     rows for kubectl, PartialObjectMetadata; jsonpath.c: columns of custom resources
  *   status.c    metav1.Status, with the API server's wording
- *   meta.c      metadata: checked, defaulted, generated names
  *   crd.c       CustomResourceDefinitions: conditions, schemas, types made from them
- *   quota.c     ResourceQuotas: admission and status
- *   review.c    SelfSubjectAccessReview and friends: the one user may do everything
+ *   quota.c     ResourceQuotas: admission and status; admit.c: what else a new pod must have
+ *   review.c    SelfSubjectAccessReview and friends: the one user may do everything; bindings and tokens
  *   log.c       pods/log, from the node's files
+ *
+ * What is particular to one built-in resource is in strategy_*.c (strategy_internal.h says which).
  */
 #pragma once
 
@@ -76,12 +81,13 @@ struct call {
 
 /* Carries out a verb on one object; fills in code and answer. */
 void api_do(struct call *c);
-/* The served type of a kind; NULL. VERSION may be NULL. */
-struct api_type *api_find_kind(struct api *api, const char *group, const char *version, const char *kind);
+/* The served type; NULL. VERSION may be NULL. */
 struct api_type *api_find_plural(struct api *api, const char *group, const char *version, const char *plural);
 size_t api_type_count(const struct api *api); /* served now */
 struct api_type *api_type_at(const struct api *api, size_t i);
 void api_delete_all(struct call *c); /* every object of the type, in c->ns or (NULL) everywhere */
+bool object_deleting(const struct json *object);
+bool has_finalizer(const struct json *object, const char *name);
 /* One event about OBJECT, as a controller records it. */
 void api_event(struct api *api, const struct json *object, const char *component, bool warning,
                const char *reason, const char *message);

@@ -48,24 +48,21 @@ int fail_method(struct call *c);
 /* "KIND "NAME" is invalid: ..."; NAME may be "". */
 int fail_invalid(struct call *c, const char *group, const char *kind, const char *name,
                  const struct causes *causes);
+/* The same of one option of a request: "ListOptions.meta.k8s.io "" is invalid: FIELD: ...". */
+int fail_option(struct call *c, const char *kind, const char *reason, const char *field, const char *message);
 int fail_invalid_object(struct call *c, const struct json *object, const struct causes *causes);
-struct json *status_details(struct call *c, const char *name); /* {name, group, kind: plural} */
 struct json *status_success(struct call *c, const struct json *object);
-const char *type_resource(const struct api_type *t, struct arena *a); /* "configmaps", "jobs.batch" */
 
 /* ---- meta.c */
 struct json *object_meta(struct arena *a, struct json *object); /* metadata, made when it is missing */
 /* Names, uid, times and generation of a new object; E.g. generateName becomes a name. */
 int meta_create(struct call *c, struct json *object);
 /* What an update may not change is taken from OLD. */
-int meta_update(struct call *c, const struct json *old, struct json *object);
+void meta_update(struct call *c, const struct json *old, struct json *object);
 void meta_validate(struct call *c, const struct json *old, const struct json *object, struct causes *causes);
 /* Brings metadata into Kubernetes' order without what is unknown or empty. */
 void meta_tidy(struct json *object, struct arena *a);
-char *uuid_new(struct arena *a);
 struct json *time_now(struct call *c);
-bool object_deleting(const struct json *object);
-bool has_finalizer(const struct json *object, const char *name);
 
 /* ---- normalize.c: as a server that keeps typed objects would write it again: no unknown fields, no nulls, nothing
  * empty that Kubernetes leaves out. */
@@ -78,10 +75,8 @@ const char *decode_problem(const struct shape *shape, const struct json *object,
 struct selector; /* labels and fields; lives in the arena it was made in */
 int selector_parse(struct call *c, const char *labels, const char *fields, struct selector **ret);
 bool selector_empty(const struct selector *s); /* NULL: yes */
-bool selector_has_labels(const struct selector *s);
 bool selector_matches(const struct selector *s, const struct api_type *type, const struct object *o);
-/* metadata.name that every match must have; NULL. */
-const char *selector_name(const struct selector *s);
+/* metadata.namespace that every match must have; NULL. */
 const char *selector_namespace(const struct selector *s);
 
 /* ---- table.c */
@@ -116,8 +111,6 @@ const char *human_duration(usec_t d, struct arena *a); /* "5s", "3m20s", "2h", a
 
 /* ---- verbs.c, delete.c */
 struct json *call_newest(struct call *c); /* the object parsed, as it is stored; NULL: not there */
-/* Checks, prepares and stages OBJECT in place of OLD (NULL: new); sets the answer. */
-int call_store(struct call *c, const struct json *old, struct json *object);
 void do_delete(struct call *c);
 void do_delete_collection(struct call *c, struct selector *selector);
 /* Stages OBJECT as it is; nothing is checked. */

@@ -168,17 +168,6 @@ const char *check_config_key(struct str s, size_t nth)
                     {s.n > 2 && str_has_prefix(s, STR("..")), "must not start with '..'"});
 }
 
-const char *check_c_identifier(struct str s, size_t nth)
-{
-        return PICK(
-                nth,
-                {!only(s, "_") || isdigit((unsigned char)s.p[0]),
-                 "a valid C identifier must start with alphabetic character or '_', followed by a string of "
-                 "alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used "
-                 "for "
-                 "validation is '[A-Za-z_][A-Za-z0-9_]*')"});
-}
-
 const char *check_env_name(struct str s, size_t nth)
 {
         return PICK(nth,

@@ -15,7 +15,6 @@ const char *check_path_segment(struct str s, size_t nth); /* names of Roles */
 const char *check_qualified(struct str s, size_t nth);    /* keys of labels and annotations, finalizers */
 const char *check_label_value(struct str s, size_t nth);
 const char *check_config_key(struct str s, size_t nth); /* keys of ConfigMaps and Secrets */
-const char *check_c_identifier(struct str s, size_t nth);
 const char *check_env_name(struct str s, size_t nth);
 
 typedef const char *(*check_fn)(struct str s, size_t nth);

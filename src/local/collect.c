@@ -3,19 +3,6 @@
 #define ORPHAN     "orphan"
 #define FOREGROUND "foregroundDeletion"
 
-static bool has_finalizer(const struct json *object, const char *name)
-{
-        json_foreach (f, json_at(json_at(object, "metadata"), "finalizers"))
-                if (streq(json_cstr(f), name))
-                        return true;
-        return false;
-}
-
-static bool is_deleting(const struct json *object)
-{
-        return meta_str(object, "deletionTimestamp");
-}
-
 static void patch(const struct item *it, struct json *body, struct arena *a)
 {
         struct call c = item_call(it, "kube-controller-manager", a);
@@ -54,7 +41,7 @@ static enum owner_state owner_state(const struct item *it, const struct json *re
                 return OWNER_UNKNOWN;
         if (!object)
                 return OWNER_GONE;
-        return is_deleting(object) && has_finalizer(object, FOREGROUND) ? OWNER_WAITS : OWNER_SOLID;
+        return object_deleting(object) && has_finalizer(object, FOREGROUND) ? OWNER_WAITS : OWNER_SOLID;
 }
 
 static void keep_solid_owners(const struct item *it, const struct json *owners, struct arena *a)
@@ -139,7 +126,7 @@ static void orphan_one(const struct item *dependent, const char *owner_uid, stru
 
 void collect(struct item *it, const struct json *object, struct arena *a)
 {
-        if (is_deleting(object)) {
+        if (object_deleting(object)) {
                 if (has_finalizer(object, ORPHAN)) {
                         vec_foreach (d, &it->dependents)
                                 orphan_one(*d, it->uid, a);

@@ -52,7 +52,6 @@ void element_print(struct buf *out, const struct element *e);
 /* Appends to the list that ends at *TAIL; the caller keeps the order. Nothing when the node would be empty. */
 void fields_append(struct arena *a, struct fields ***tail, const struct element *at, bool member,
                    fields_set children);
-fields_set fields_sorted(fields_set list); /* of nodes that nobody else sees yet, in any order, none twice */
 const struct fields *fields_find(fields_set set, const struct element *at);
 fields_set fields_union(struct arena *a, fields_set x, fields_set y);
 fields_set fields_intersection(struct arena *a, fields_set x, fields_set y);
@@ -65,7 +64,6 @@ int fields_read(struct arena *a, const struct json *v1, fields_set *ret, struct 
 struct json *fields_write(struct arena *a, fields_set set, bool sorted);
 
 /* ---- gotext.c: values as Go's fmt package prints them, because the API server's messages do */
-void gotext_quote(struct buf *out, struct str s);                 /* %q */
 void go_print(struct buf *out, const struct json *value);         /* %v */
 void go_print_syntax(struct buf *out, const struct json *value);  /* %#v */
 void go_print_scalar(struct buf *out, const struct json *scalar); /* as in a path: strings quoted */

@@ -228,7 +228,8 @@ static struct fields *sort_list(struct fields *list)
         return merge_lists(sort_list(list), sort_list(half));
 }
 
-fields_set fields_sorted(fields_set list)
+/* Of nodes that nobody else sees yet, in any order, none twice. */
+static fields_set fields_sorted(fields_set list)
 {
         for (fields_set f = list; f && f->next; f = f->next)
                 if (element_cmp(&f->at, &f->next->at) > 0)

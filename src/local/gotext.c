@@ -3,34 +3,6 @@
 
 enum { GO_TEXT_MAX = 1 << 24 };
 
-static bool quote_short(struct buf *out, unsigned char c)
-{
-        static const char FROM[] = "\a\b\f\n\r\t\v\\\"", TO[] = "abfnrtv\\\"";
-        const char *at = c ? strchr(FROM, c) : NULL;
-
-        if (!at)
-                return false;
-        buf_addc(out, '\\');
-        buf_addc(out, TO[at - FROM]);
-        return true;
-}
-
-void gotext_quote(struct buf *out, struct str s)
-{
-        buf_addc(out, '"');
-        for (size_t i = 0; i < s.n; i++) {
-                unsigned char c = (unsigned char)s.p[i];
-
-                if (quote_short(out, c))
-                        continue;
-                if (c < 0x20 || c == 0x7f)
-                        buf_printf(out, "\\x%02x", c);
-                else
-                        buf_addc(out, (char)c);
-        }
-        buf_addc(out, '"');
-}
-
 static bool is_whole(const struct json *number)
 {
         return !memchr(number->text, '.', number->len) && !memchr(number->text, 'e', number->len) &&
@@ -82,7 +54,7 @@ static void print_map(struct buf *out, const struct json *object, bool syntax)
                 if (i)
                         buf_adds(out, syntax ? ", " : " ");
                 if (syntax)
-                        gotext_quote(out, str_n(list[i]->key, list[i]->key_len));
+                        go_quote(str_n(list[i]->key, list[i]->key_len), out);
                 else
                         buf_add(out, list[i]->key, list[i]->key_len);
                 buf_addc(out, ':');
@@ -118,7 +90,7 @@ static void print(struct buf *out, const struct json *value, bool syntax)
                 break;
         case JSON_STRING:
                 if (syntax)
-                        gotext_quote(out, json_text(value));
+                        go_quote(json_text(value), out);
                 else
                         buf_addstr(out, json_text(value));
                 break;
@@ -144,7 +116,7 @@ void go_print_syntax(struct buf *out, const struct json *value)
 void go_print_scalar(struct buf *out, const struct json *scalar)
 {
         if (scalar->type == JSON_STRING)
-                gotext_quote(out, json_text(scalar));
+                go_quote(json_text(scalar), out);
         else if (scalar->type == JSON_NULL)
                 buf_adds(out, "null");
         else

@@ -22,41 +22,33 @@ static bool param_true(struct request *r, const char *name)
         return text && !streq(text, "false") && !streq(text, "0");
 }
 
-static int bad_option(struct call *c, const char *reason, const char *field, const char *message)
-{
-        struct causes causes = {.a = c->a};
-
-        causes_add(&causes, reason, field, "%s", message);
-        return fail_invalid(c, "meta.k8s.io", "ListOptions", "", &causes);
-}
-
 static int check_match(struct call *c, const struct list_options *o, bool watch)
 {
         if (o->initial_events && (!o->match || !streq(o->match, "NotOlderThan")))
-                return bad_option(
-                        c, "FieldValueForbidden", "resourceVersionMatch",
+                return fail_option(
+                        c, "ListOptions", "FieldValueForbidden", "resourceVersionMatch",
                         "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
         if (!o->match || !*o->match || (watch && o->initial_events))
                 return 0;
         if (watch)
-                return bad_option(c, "FieldValueForbidden", "resourceVersionMatch",
-                                  "Forbidden: resourceVersionMatch is forbidden for watch");
+                return fail_option(c, "ListOptions", "FieldValueForbidden", "resourceVersionMatch",
+                                   "Forbidden: resourceVersionMatch is forbidden for watch");
         if (!o->resource_version || !*o->resource_version)
-                return bad_option(
-                        c, "FieldValueForbidden", "resourceVersionMatch",
+                return fail_option(
+                        c, "ListOptions", "FieldValueForbidden", "resourceVersionMatch",
                         "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided");
         if (o->continue_token && *o->continue_token)
-                return bad_option(c, "FieldValueForbidden", "resourceVersionMatch",
-                                  "Forbidden: resourceVersionMatch is forbidden when continue is provided");
+                return fail_option(c, "ListOptions", "FieldValueForbidden", "resourceVersionMatch",
+                                   "Forbidden: resourceVersionMatch is forbidden when continue is provided");
         if (!streq(o->match, "Exact") && !streq(o->match, "NotOlderThan"))
-                return bad_option(c, "FieldValueNotSupported", "resourceVersionMatch",
-                                  arena_printf(c->a,
-                                               "Unsupported value: \"%s\": supported values: \"Exact\", "
-                                               "\"NotOlderThan\", \"\"",
-                                               o->match));
+                return fail_option(c, "ListOptions", "FieldValueNotSupported", "resourceVersionMatch",
+                                   arena_printf(c->a,
+                                                "Unsupported value: \"%s\": supported values: \"Exact\", "
+                                                "\"NotOlderThan\", \"\"",
+                                                o->match));
         if (streq(o->match, "Exact") && streq(o->resource_version, "0"))
-                return bad_option(
-                        c, "FieldValueForbidden", "resourceVersionMatch",
+                return fail_option(
+                        c, "ListOptions", "FieldValueForbidden", "resourceVersionMatch",
                         "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
         return 0;
 }

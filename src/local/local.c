@@ -333,8 +333,3 @@ const char *local_kubeconfig(const struct local *l)
 {
         return l->kubeconfig;
 }
-
-const char *local_server(const struct local *l)
-{
-        return l->config.server;
-}

@@ -6,6 +6,8 @@
  *   store.h    objects and their revisions: one SQLite file, group commit, history for watches
  *   shape.h    what fields a type has, and how its lists and maps are merged; for built-in types and CRDs alike
  *   types.h    the resources that are served: names, verbs, defaults, validation, printed columns
+ *   strategy.h what is particular to each built-in resource
+ *   check.h    formats of names and labels; quantity.h: amounts of resources
  *   fields.h   sets of fields, managedFields, server-side apply
  *   strategic.h  strategic merge patch
  *   openapi.h  discovery and OpenAPI v2, as JSON and as the protobuf that kubectl asks for
@@ -54,6 +56,5 @@ void local_stop(struct local *l, void (*done)(void *arg), void *arg);
 void local_hurry(struct local *l);
 void local_free(struct local *l);
 const char *local_kubeconfig(const struct local *l); /* path of the file */
-const char *local_server(const struct local *l);     /* "https://127.0.0.1:41234" */
 
 DEFINE_CLEANUP_PTR(struct local *, local_free)

@@ -4,7 +4,7 @@
  * The steps and their order are those of Kubernetes 1.20 (its field managers are wrapped in one another); the comments
  * say which result depends on them.
  */
-#include "local/managers.h"
+#include "local/field_managers.h"
 
 #define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -109,7 +109,7 @@ static struct json *without_managed(const struct json *object, struct arena *a)
         return view;
 }
 
-static void set_managed(const struct managed *m, struct json *object, const struct managers *managers,
+static void set_managed(const struct managed *m, struct json *object, const struct field_managers *managers,
                         struct arena *a)
 {
         struct json *meta = json_at(object, "metadata");
@@ -153,10 +153,10 @@ static bool is_served(const struct managed *m, const char *version)
 
 /* Drops who wrote a version that is no more, and brings the sets of the others to what the type is today. */
 static void reconcile(const struct managed *m, struct type t, const struct json *live,
-                      struct managers *managers, struct arena *a)
+                      struct field_managers *managers, struct arena *a)
 {
         for (size_t i = managers->n; i-- > 0;) {
-                struct manager *one = &managers->v[i];
+                struct field_manager *one = &managers->v[i];
 
                 if (!is_served(m, one->api_version))
                         managers_remove(managers, one);
@@ -167,13 +167,13 @@ static void reconcile(const struct managed *m, struct type t, const struct json 
 
 /* ---- ordinary writes */
 
-static void take_from_others(struct managers *managers, const char *but, const struct typed_diff *diff,
+static void take_from_others(struct field_managers *managers, const char *but, const struct typed_diff *diff,
                              struct arena *a)
 {
         fields_set changed = fields_union(a, diff->modified, diff->added);
 
         for (size_t i = managers->n; i-- > 0;) {
-                struct manager *one = &managers->v[i];
+                struct field_manager *one = &managers->v[i];
 
                 if (!but || !streq(one->id, but)) {
                         /* Not one difference of the union: what changed is taken leaf by leaf. */
@@ -188,11 +188,11 @@ static void take_from_others(struct managers *managers, const char *but, const s
 }
 
 static void update(const struct managed *m, const struct json *live, const struct json *object,
-                   const char *name, struct managers *managers, struct arena *a)
+                   const char *name, struct field_managers *managers, struct arena *a)
 {
         struct type t = type_of_root(m->shape);
         struct typed_diff diff;
-        struct manager *mine, before;
+        struct field_manager *mine, before;
         fields_set set;
 
         mine = managers_add(a, managers, name, false, m->api_version);
@@ -229,12 +229,12 @@ static bool is_reset(const struct json *list)
 
 /* Who owned what before this write. */
 static void read_former(const struct managed *m, const struct json *live, const struct json *object,
-                        struct managers *ret, struct arena *a)
+                        struct field_managers *ret, struct arena *a)
 {
         const struct json *sent = m->sub ? NULL : json_at(json_at(object, "metadata"), "managedFields");
         struct err err = ERR_INIT;
 
-        *ret = (struct managers){0};
+        *ret = (struct field_managers){0};
         if (is_reset(sent))
                 return;
         if (managers_read(a, json_is(sent, JSON_ARRAY) ? sent : NULL, ret, &err) == 0 && ret->n)
@@ -246,7 +246,7 @@ static void read_former(const struct managed *m, const struct json *live, const 
 void managed_update(const struct managed *m, const struct json *live, struct json *object, struct arena *a)
 {
         struct type t = type_of_root(m->shape);
-        struct managers managers;
+        struct field_managers managers;
         struct json *before;
 
         read_former(m, live, object, &managers, a);
@@ -263,7 +263,7 @@ void managed_update(const struct managed *m, const struct json *live, struct jso
 /* ---- conflicts */
 
 struct conflicting {
-        struct manager by;
+        struct field_manager by;
         fields_set fields;
 };
 
@@ -338,8 +338,8 @@ struct apply {
         const struct json *live; /* without managedFields */
         const struct json *config;
         struct arena *a;
-        const char *id;           /* of the one who applies */
-        struct managers managers; /* in and out */
+        const char *id;                 /* of the one who applies */
+        struct field_managers managers; /* in and out */
 };
 
 /* What the applier owned and no longer names goes, unless somebody else owns it. */
@@ -369,7 +369,7 @@ static size_t find_conflicts(struct apply *p, const struct typed_diff *diff, str
         size_t n = 0;
 
         for (size_t i = 0; i < p->managers.n; i++) {
-                const struct manager *one = &p->managers.v[i];
+                const struct field_manager *one = &p->managers.v[i];
                 fields_set both = streq(one->id, p->id) ? NULL : fields_intersection(p->a, one->set, changed);
 
                 if (both)
@@ -382,7 +382,7 @@ static size_t find_conflicts(struct apply *p, const struct typed_diff *diff, str
 static struct json *merge_and_own(struct apply *p, bool force, struct conflicting **ret_list, size_t *ret_n,
                                   bool *ret_same)
 {
-        struct manager *mine;
+        struct field_manager *mine;
         struct typed_diff diff;
         struct json *object;
         fields_set last;
@@ -440,7 +440,7 @@ static size_t allow_client_side(const struct apply *p, struct conflicting *list,
 static struct json *apply_or_conflict(struct apply *p, struct managed_conflicts *conflicts, bool *ret_same,
                                       struct err *err)
 {
-        struct managers before = managers_copy(p->a, &p->managers);
+        struct field_managers before = managers_copy(p->a, &p->managers);
         struct conflicting *list;
         size_t n;
         struct json *object = merge_and_own(p, p->m->force, &list, &n, ret_same);
@@ -502,10 +502,10 @@ static void own_before_first_apply(struct apply *p)
                        p->a);
 }
 
-static struct json *finish_apply(struct apply *p, const struct managers *former, struct json *object,
+static struct json *finish_apply(struct apply *p, const struct field_managers *former, struct json *object,
                                  bool same)
 {
-        struct manager *mine = managers_find(&p->managers, p->id);
+        struct field_manager *mine = managers_find(&p->managers, p->id);
 
         if (mine) {
                 mine->set = stripped(p->a, mine->set);
@@ -528,7 +528,7 @@ struct json *managed_apply(const struct managed *m, const struct json *live, con
                            struct arena *a, struct managed_conflicts *conflicts, struct err *err)
 {
         struct apply p = {.m = m, .t = type_of_root(m->shape), .config = config, .a = a};
-        struct managers former;
+        struct field_managers former;
         const char *wrong;
         struct json *object;
         bool same = false;

@@ -22,7 +22,7 @@ static void random_bytes(void *p, size_t n)
                 abort();
 }
 
-char *uuid_new(struct arena *a)
+static char *uuid_new(struct arena *a)
 {
         uint8_t b[16];
 
@@ -109,7 +109,7 @@ static void keep(struct arena *a, const struct json *old, struct json *meta, con
                 json_remove(meta, key);
 }
 
-int meta_update(struct call *c, const struct json *old_object, struct json *object)
+void meta_update(struct call *c, const struct json *old_object, struct json *object)
 {
         const struct json *old = json_at(old_object, "metadata");
         struct json *meta = object_meta(c->a, object);
@@ -125,7 +125,6 @@ int meta_update(struct call *c, const struct json *old_object, struct json *obje
                 keep(c->a, old, meta, "deletionGracePeriodSeconds");
         if (c->type->kube.namespaced && !*json_str_or(meta, "namespace", ""))
                 keep(c->a, old, meta, "namespace");
-        return 0;
 }
 
 /* ---- validation */

@@ -20,7 +20,7 @@ static const char *env_get(const struct json *env, struct str name)
         return NULL;
 }
 
-void env_set(struct json *env, const char *name, const char *value, struct arena *a)
+static void env_set(struct json *env, const char *name, const char *value, struct arena *a)
 {
         char *text = arena_join(a, name, "=", value);
 

@@ -8,7 +8,6 @@
 #define NODE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* ---- node_env.c */
-void env_set(struct json *env, const char *name, const char *value, struct arena *a);
 /* The environment of a container but for HOME, which is found where it runs. NULL: a reference leads nowhere. */
 struct json *env_of(const struct pod_context *c, const struct json *container, struct err *err) _must_check_;
 /* NULL: no such field. */

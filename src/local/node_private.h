@@ -2,7 +2,7 @@
  * node_private.h - what the parts of the node share.
  *
  *   node.c             the client of the API: registers, takes pods, fetches what they need, reports
- *   node_schedule.c    which pods fit; node_resources.c: quantities and what a pod asks for
+ *   node_schedule.c    which pods fit; node_resources.c: what a pod asks for
  *   node_pod.c         from a pod object to a plan: commands, environment, volumes; pure
  *   node_files.c       a pod's directory: volumes written, state read, everything removed
  *   node_supervisor.c  the supervisor: containers in order, restarts, termination
@@ -18,13 +18,12 @@
 #pragma once
 
 #include "local/node.h"
+#include "local/quantity.h"
 
 enum { NODE_TEXT_MAX = 16 << 20 }; /* of plan.json and state.json */
 
 /* ---- node_resources.c */
 
-/* A quantity ("1500m", "2Gi", "1e3") in thousandths, rounded up and saturated; false: it is none. */
-bool quantity_milli(struct str s, int64_t *ret);
 /* The effective request of a pod for RESOURCE ("cpu", "memory", "nvidia.com/gpu") in thousandths: the sum over its
  * containers or the largest init container, whichever is more, plus the overhead. */
 int64_t pod_request_milli(const struct json *pod, const char *resource);

@@ -106,6 +106,20 @@ bool quantity_parse(struct str s, struct quantity *ret)
         return true;
 }
 
+bool quantity_milli(struct str s, int64_t *ret)
+{
+        const quantity_nano million = 1000000;
+        struct quantity q;
+        quantity_nano milli;
+
+        if (!quantity_parse(s, &q))
+                return false;
+        milli = q.nano < 0 ? -q.nano : q.nano;
+        milli = MIN((milli + million - 1) / million, (quantity_nano)INT64_MAX);
+        *ret = q.nano < 0 ? -(int64_t)milli : (int64_t)milli;
+        return true;
+}
+
 bool quantity_of(const struct json *value, struct quantity *ret)
 {
         if (json_is(value, JSON_NUMBER))

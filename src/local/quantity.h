@@ -18,6 +18,8 @@ struct quantity {
 };
 
 bool quantity_parse(struct str s, struct quantity *ret);
+/* In thousandths, rounded up and saturated; false: it is none. */
+bool quantity_milli(struct str s, int64_t *ret);
 /* Of a string or a number; false for anything else. */
 bool quantity_of(const struct json *value, struct quantity *ret);
 const char *quantity_print(const struct quantity *q, struct arena *a);

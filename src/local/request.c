@@ -290,21 +290,13 @@ static const char *options_kind(const struct call *c)
         }
 }
 
-static int bad_option(struct call *c, const char *reason, const char *field, const char *message)
-{
-        struct causes causes = {.a = c->a};
-
-        causes_add(&causes, reason, field, "%s", message);
-        return fail_invalid(c, "meta.k8s.io", options_kind(c), "", &causes);
-}
-
 static int read_dry_run(struct request *r, const char *value)
 {
         if (!value || !*value)
                 return 0;
         if (!streq(value, "All"))
-                return bad_option(
-                        &r->c, "FieldValueNotSupported", "dryRun",
+                return fail_option(
+                        &r->c, options_kind(&r->c), "FieldValueNotSupported", "dryRun",
                         arena_printf(&r->a, "Unsupported value: []string{\"%s\"}: supported values: \"All\"",
                                      value));
         r->c.dry_run = true;
@@ -320,19 +312,19 @@ static int read_write_options(struct request *r)
                 return -1;
         r->c.force = force && streq(force, "true");
         if (r->c.verb == DO_PATCH && !apply && force)
-                return bad_option(&r->c, "FieldValueForbidden", "force",
-                                  "Forbidden: may not be specified for non-apply patch");
+                return fail_option(&r->c, options_kind(&r->c), "FieldValueForbidden", "force",
+                                   "Forbidden: may not be specified for non-apply patch");
         if (apply && (!manager || !*manager))
-                return bad_option(&r->c, "FieldValueRequired", "fieldManager",
-                                  "Required value: is required for apply patch");
+                return fail_option(&r->c, options_kind(&r->c), "FieldValueRequired", "fieldManager",
+                                   "Required value: is required for apply patch");
         if (manager && strlen(manager) > 128)
-                return bad_option(&r->c, "FieldValueTooLong", "fieldManager",
-                                  "Too long: must have at most 128 bytes");
+                return fail_option(&r->c, options_kind(&r->c), "FieldValueTooLong", "fieldManager",
+                                   "Too long: must have at most 128 bytes");
         r->c.manager = manager && *manager ? manager : user_agent_manager(r);
         for (size_t i = 0; manager && manager[i]; i++)
                 if ((unsigned char)manager[i] < 0x20 || manager[i] == 0x7f)
-                        return bad_option(
-                                &r->c, "FieldValueInvalid", "fieldManager",
+                        return fail_option(
+                                &r->c, options_kind(&r->c), "FieldValueInvalid", "fieldManager",
                                 arena_printf(&r->a,
                                              "Invalid value: \"\\x%02x\": invalid character U+%04X (at "
                                              "position %zu)",
@@ -347,8 +339,8 @@ static int check_propagation(struct call *c, const struct json *orphan)
         if (!c->propagation)
                 return 0;
         if (orphan)
-                return bad_option(
-                        c, "FieldValueInvalid", "propagationPolicy",
+                return fail_option(
+                        c, options_kind(c), "FieldValueInvalid", "propagationPolicy",
                         arena_printf(c->a,
                                      "Invalid value: \"%s\": orphanDependents and deletionPropagation "
                                      "cannot be both set",
@@ -356,11 +348,11 @@ static int check_propagation(struct call *c, const struct json *orphan)
         for (size_t i = 0; i < ARRAY_LEN(known); i++)
                 if (streq(c->propagation, known[i]))
                         return 0;
-        return bad_option(c, "FieldValueNotSupported", "propagationPolicy",
-                          arena_printf(c->a,
-                                       "Unsupported value: \"%s\": supported values: \"Foreground\", "
-                                       "\"Background\", \"Orphan\", \"nil\"",
-                                       c->propagation));
+        return fail_option(c, options_kind(c), "FieldValueNotSupported", "propagationPolicy",
+                           arena_printf(c->a,
+                                        "Unsupported value: \"%s\": supported values: \"Foreground\", "
+                                        "\"Background\", \"Orphan\", \"nil\"",
+                                        c->propagation));
 }
 
 /* From the body, or from the query when there is none. */

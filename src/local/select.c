@@ -26,27 +26,12 @@ bool selector_empty(const struct selector *s)
         return !s || (s->n_labels == 0 && s->n_fields == 0);
 }
 
-bool selector_has_labels(const struct selector *s)
-{
-        return s && s->n_labels > 0;
-}
-
-static const char *selector_exact(const struct selector *s, const char *path)
-{
-        for (size_t i = 0; s && i < s->n_fields; i++)
-                if (!s->fields[i].differs && streq(s->fields[i].path, path))
-                        return s->fields[i].value;
-        return NULL;
-}
-
-const char *selector_name(const struct selector *s)
-{
-        return selector_exact(s, "metadata.name");
-}
-
 const char *selector_namespace(const struct selector *s)
 {
-        return selector_exact(s, "metadata.namespace");
+        for (size_t i = 0; s && i < s->n_fields; i++)
+                if (!s->fields[i].differs && streq(s->fields[i].path, "metadata.namespace"))
+                        return s->fields[i].value;
+        return NULL;
 }
 
 /* ---- labels: a lexer and a parser */

@@ -64,10 +64,6 @@ const struct shape_field *shape_find(const struct shape *object, struct str name
 const struct shape *shape_member(const struct shape *s, struct str name);
 extern const struct shape SHAPE_ANYTHING;
 
-/* What of VALUE is of another type than its shape says: "spec.parallelism: expected an integer, found a string"; NULL
- * when all of it fits. Unknown fields and nulls do. */
-const char *shape_misfit(const struct shape *s, const struct json *value, struct arena *a);
-
 /* ---- where they come from */
 struct shapes; /* owns shapes */
 /* All built-in definitions. */

@@ -30,7 +30,8 @@ int fail_bad_request(struct call *c, const char *fmt, ...)
         return -1;
 }
 
-const char *type_resource(const struct api_type *t, struct arena *a)
+/* "configmaps", "jobs.batch" */
+static const char *type_resource(const struct api_type *t, struct arena *a)
 {
         return *t->kube.group ? arena_printf(a, "%s.%s", t->kube.plural, t->kube.group) : t->kube.plural;
 }
@@ -49,7 +50,7 @@ static struct json *details_of(struct call *c, const char *name, const char *gro
                           causes);
 }
 
-struct json *status_details(struct call *c, const char *name)
+static struct json *status_details(struct call *c, const char *name)
 {
         return details_of(c, name, c->type->kube.group, c->type->kube.plural, NULL);
 }
@@ -148,6 +149,14 @@ int fail_invalid(struct call *c, const char *group, const char *kind, const char
                                              causes->list[i].field));
         return fail(c, 422, "Invalid", details_of(c, name, group, kind, list), "%s%s%s \"%s\" is invalid: %s",
                     kind, *group ? "." : "", group, name, invalid_message(c, causes));
+}
+
+int fail_option(struct call *c, const char *kind, const char *reason, const char *field, const char *message)
+{
+        struct causes causes = {.a = c->a};
+
+        causes_add(&causes, reason, field, "%s", message);
+        return fail_invalid(c, "meta.k8s.io", kind, "", &causes);
 }
 
 int fail_invalid_object(struct call *c, const struct json *object, const struct causes *causes)

@@ -267,22 +267,25 @@ const char *check_port_name(struct str s, size_t nth)
         return NULL;
 }
 
+bool check_set_operator(struct causes *c, const char *values, const char *op, size_t n)
+{
+        bool set = streq(op, "In") || streq(op, "NotIn"),
+             exists = streq(op, "Exists") || streq(op, "DoesNotExist");
+
+        if (set && n == 0)
+                bad_required(c, values, "must be specified when `operator` is 'In' or 'NotIn'");
+        if (exists && n > 0)
+                bad_forbidden(c, values,
+                              "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+        return set || exists;
+}
+
 static void check_requirement(struct causes *c, const char *path, const struct json *r)
 {
-        static const char *const known[] = {"DoesNotExist", "Exists", "In", "NotIn", NULL};
         const char *op = json_str_or(r, "operator", ""), *values = path_key(c, path, "values");
-        size_t n = json_len(json_at(r, "values"));
 
-        if (streq(op, "In") || streq(op, "NotIn")) {
-                if (n == 0)
-                        bad_required(c, values, "must be specified when `operator` is 'In' or 'NotIn'");
-        } else if (streq(op, "Exists") || streq(op, "DoesNotExist")) {
-                if (n > 0)
-                        bad_forbidden(c, values,
-                                      "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-        } else if (!str_in(known, op)) {
+        if (!check_set_operator(c, values, op, json_len(json_at(r, "values"))))
                 bad_str(c, path_key(c, path, "operator"), op, "not a valid selector operator");
-        }
         check_value(c, path_key(c, path, "key"), json_str_or(r, "key", ""), check_qualified);
 }
 

@@ -417,7 +417,7 @@ static void check_request(struct causes *c, const char *path, const struct json 
                         arena_printf(c->a, "must be less than or equal to %s limit", request->key));
 }
 
-void resources_validate(struct causes *c, const char *path, const struct json *resources)
+static void resources_validate(struct causes *c, const char *path, const struct json *resources)
 {
         const struct json *limits = json_at(resources, "limits"), *requests = json_at(resources, "requests");
 

@@ -38,6 +38,8 @@ void bad_required(struct causes *c, const char *path, const char *detail); /* DE
 void bad_str(struct causes *c, const char *path, const char *value, const char *detail);
 void bad_int(struct causes *c, const char *path, int64_t value, const char *detail);
 /* A value that Kubernetes prints in the way of its language. */
+/* The operators that selectors of labels and of nodes share: N values fit OP. False: it is another one. */
+bool check_set_operator(struct causes *c, const char *values, const char *op, size_t n);
 void bad_raw(struct causes *c, const char *path, const char *value, const char *detail);
 const char *go_strings(struct causes *c, const struct json *list); /* []string{"a", "b"} */
 const char *go_map(struct causes *c, const struct json *labels);   /* map[string]string{"a":"b"} */
@@ -68,7 +70,6 @@ void containers_validate(struct causes *c, const char *path, const struct json *
                          const struct json *volumes, bool is_init);
 void init_containers_validate(struct causes *c, const char *path, const struct json *spec,
                               const struct json *volumes);
-void resources_validate(struct causes *c, const char *path, const struct json *resources);
 /* Those of VOLUMES without a fault; containers may use only these. */
 struct json *volumes_validate(struct causes *c, const char *path, const struct json *volumes);
 void field_ref_validate(struct causes *c, const char *path, const struct json *ref, bool of_volume);
@@ -84,7 +85,6 @@ void crd_schema_validate(struct causes *c, const char *path, const struct json *
 
 /* ---- tables: cells that several rows have */
 const char *cell_age(const struct strategy_context *c, const struct json *object);
-const char *cell_since(const struct strategy_context *c, const struct json *time); /* "<unknown>" */
 
 /* ---- the resources: each has its own, and columns if it prints more than name and age */
 extern const struct strategy STRATEGY_POD, STRATEGY_JOB, STRATEGY_CONFIGMAP, STRATEGY_SECRET,

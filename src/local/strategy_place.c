@@ -66,18 +66,11 @@ static void check_requirement(struct causes *c, const char *path, const struct j
         const char *op = json_str_or(r, "operator", ""), *values = path_key(c, path, "values");
         size_t n = json_len(json_at(r, "values"));
 
-        if (streq(op, "In") || streq(op, "NotIn")) {
-                if (n == 0)
-                        bad_required(c, values, "must be specified when `operator` is 'In' or 'NotIn'");
-        } else if (streq(op, "Exists") || streq(op, "DoesNotExist")) {
-                if (n > 0)
-                        bad_forbidden(c, values,
-                                      "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-        } else if (streq(op, "Gt") || streq(op, "Lt")) {
+        if (streq(op, "Gt") || streq(op, "Lt")) {
                 if (n != 1)
                         bad_required(c, values,
                                      "must be specified single value when `operator` is 'Lt' or 'Gt'");
-        } else {
+        } else if (!check_set_operator(c, values, op, n)) {
                 bad_str(c, path_key(c, path, "operator"), op, "not a valid selector operator");
         }
         check_value(c, path_key(c, path, "key"), json_str_or(r, "key", ""), check_qualified);

@@ -14,7 +14,7 @@
 
 /* ---- cells */
 
-const char *cell_since(const struct strategy_context *c, const struct json *time)
+static const char *cell_since(const struct strategy_context *c, const struct json *time)
 {
         usec_t at;
 

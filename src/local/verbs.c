@@ -196,7 +196,7 @@ static bool labels_or_annotations_changed(const struct json *old, const struct j
         return false;
 }
 
-static bool is_noop(struct call *c, const struct json *old, struct json *object)
+static bool is_noop(const struct json *old, const struct json *object)
 {
         if (labels_or_annotations_changed(old, object) || spec_changed(old, object) ||
             !json_equal(json_at(old, "status"), json_at(object, "status")))
@@ -298,7 +298,7 @@ static int store_changed(struct call *c, const struct json *old, struct json *ob
                 answer_object(c, 200, object);
                 return 0;
         }
-        if (!c->dry_run && !is_noop(c, old, object) && stage_object(c, object, false) < 0)
+        if (!c->dry_run && !is_noop(old, object) && stage_object(c, object, false) < 0)
                 return -1;
         answer_object(c, 200, object);
         return 0;
@@ -330,7 +330,8 @@ static int check_namespace(struct call *c, const struct json *object)
                               c->ns);
 }
 
-int call_store(struct call *c, const struct json *old, struct json *object)
+/* Checks, prepares and stages OBJECT in place of OLD (NULL: new); sets the answer. */
+static int call_store(struct call *c, const struct json *old, struct json *object)
 {
         set_type(c, object);
         if (old)
@@ -345,11 +346,11 @@ int call_store(struct call *c, const struct json *old, struct json *object)
 /* Custom resources say what they are. */
 static int check_custom_kind(struct call *c, const struct json *object, const char *kind, const char *version)
 {
+        const struct json *meta = json_at(object, "metadata");
         struct causes causes = {.a = c->a};
 
         if (!*kind || !*version ||
-            shape_misfit(shape_member(c->type->shape, STR("metadata")),
-                         json_at(object, "metadata") ? json_at(object, "metadata") : object, c->a))
+            (meta && decode_problem(shape_member(c->type->shape, STR("metadata")), meta, c->a)))
                 return fail_bad_request(
                         c,
                         "%s in version \"%s\" cannot be handled as a %s: Object 'Kind' is missing or "

@@ -4,7 +4,6 @@ enum { WATCH_DEFAULT_SECONDS = 1800 };
 
 struct topic {
         struct list watches;
-        const char *type;
 };
 
 struct watch {
@@ -22,7 +21,6 @@ static struct topic *topic_of(struct api *api, const char *type)
 
         if (!t) {
                 t = xcalloc(1, sizeof(*t));
-                t->type = type;
                 list_init(&t->watches);
                 map_put(&api->topics, str_of(type), t);
         }

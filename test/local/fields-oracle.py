@@ -15,29 +15,14 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from kinds import KINDS, STRATEGIC_PATCH
 from sonde_test import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, ROOT, ControlPlane, main, wait
 
 DATA = os.path.join(ROOT, "test", "data", "fields")
 RECORD = "--record" in sys.argv
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 GROUP = "fields.test"  # in the recordings; at the server it has another name in each run
 SERVED = f"g{secrets.token_hex(4)}.fields.test"
 CONTENT = {"merge": MERGE_PATCH, "json": JSON_PATCH, "strategic": STRATEGIC_PATCH, "apply": APPLY_PATCH}
-
-KINDS = {
-    "ConfigMap": ("/api/v1", "v1", "configmaps", "io.k8s.api.core.v1.ConfigMap"),
-    "Pod": ("/api/v1", "v1", "pods", "io.k8s.api.core.v1.Pod"),
-    "Service": ("/api/v1", "v1", "services", "io.k8s.api.core.v1.Service"),
-    "Secret": ("/api/v1", "v1", "secrets", "io.k8s.api.core.v1.Secret"),
-    "ServiceAccount": ("/api/v1", "v1", "serviceaccounts", "io.k8s.api.core.v1.ServiceAccount"),
-    "ResourceQuota": ("/api/v1", "v1", "resourcequotas", "io.k8s.api.core.v1.ResourceQuota"),
-    "Event": ("/api/v1", "v1", "events", "io.k8s.api.core.v1.Event"),
-    "Job": ("/apis/batch/v1", "batch/v1", "jobs", "io.k8s.api.batch.v1.Job"),
-    "Lease": ("/apis/coordination.k8s.io/v1", "coordination.k8s.io/v1", "leases", "io.k8s.api.coordination.v1.Lease"),
-    "Role": ("/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io/v1", "roles", "io.k8s.api.rbac.v1.Role"),
-    "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io/v1", "rolebindings",
-                    "io.k8s.api.rbac.v1.RoleBinding"),
-}
 
 
 def string(**more):

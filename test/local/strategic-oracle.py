@@ -11,20 +11,11 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from kinds import KINDS, STRATEGIC_PATCH
 from sonde_test import ROOT, ControlPlane, main
 
 DATA = os.path.join(ROOT, "test", "data", "strategic", "cases.json")
 RECORD = "--record" in sys.argv
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-
-KINDS = {
-    "ConfigMap": ("/api/v1", "v1", "configmaps", "io.k8s.api.core.v1.ConfigMap"),
-    "PodTemplate": ("/api/v1", "v1", "podtemplates", "io.k8s.api.core.v1.PodTemplate"),
-    "Service": ("/api/v1", "v1", "services", "io.k8s.api.core.v1.Service"),
-    "ServiceAccount": ("/api/v1", "v1", "serviceaccounts", "io.k8s.api.core.v1.ServiceAccount"),
-    "Job": ("/apis/batch/v1", "batch/v1", "jobs", "io.k8s.api.batch.v1.Job"),
-    "Role": ("/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io/v1", "roles", "io.k8s.api.rbac.v1.Role"),
-}
 
 FINALIZERS = {"metadata": {"finalizers": ["t/a", "t/b", "t/c"], "labels": {"x": "1", "y": "2"}}, "data": {"a": "1", "b": "2"}}
 SPEC = {

@@ -1,5 +1,5 @@
 /* The entries of metadata.managedFields. */
-#include "local/managers.h"
+#include "local/field_managers.h"
 
 enum { UPDATERS_MAX = 10, MANAGER_TEXT_MAX = 4096 };
 
@@ -21,7 +21,7 @@ static const char *make_id(struct arena *a, const char *name, const char *operat
         return arena_strndup(a, id.p, id.n);
 }
 
-struct manager *managers_find(const struct managers *m, const char *id)
+struct field_manager *managers_find(const struct field_managers *m, const char *id)
 {
         for (size_t i = 0; i < m->n; i++)
                 if (streq(m->v[i].id, id))
@@ -29,11 +29,11 @@ struct manager *managers_find(const struct managers *m, const char *id)
         return NULL;
 }
 
-static struct manager *entry(struct arena *a, struct managers *m, const char *name, const char *operation,
-                             const char *version)
+static struct field_manager *entry(struct arena *a, struct field_managers *m, const char *name,
+                                   const char *operation, const char *version)
 {
         const char *id = make_id(a, name, operation, version);
-        struct manager *found = managers_find(m, id), *grown;
+        struct field_manager *found = managers_find(m, id), *grown;
 
         if (found)
                 return found;
@@ -45,21 +45,21 @@ static struct manager *entry(struct arena *a, struct managers *m, const char *na
                 m->cap = m->cap * 2 + 4;
         }
         found = &m->v[m->n++];
-        *found = (struct manager){.id = id,
-                                  .name = arena_strdup(a, name),
-                                  .operation = arena_strdup(a, operation),
-                                  .api_version = arena_strdup(a, version),
-                                  .applied = streq(operation, "Apply")};
+        *found = (struct field_manager){.id = id,
+                                        .name = arena_strdup(a, name),
+                                        .operation = arena_strdup(a, operation),
+                                        .api_version = arena_strdup(a, version),
+                                        .applied = streq(operation, "Apply")};
         return found;
 }
 
-struct manager *managers_add(struct arena *a, struct managers *m, const char *name, bool applied,
-                             const char *api_version)
+struct field_manager *managers_add(struct arena *a, struct field_managers *m, const char *name, bool applied,
+                                   const char *api_version)
 {
         return entry(a, m, name, applied ? "Apply" : "Update", api_version);
 }
 
-void managers_remove(struct managers *m, struct manager *which)
+void managers_remove(struct field_managers *m, struct field_manager *which)
 {
         size_t i = (size_t)(which - m->v);
 
@@ -67,21 +67,21 @@ void managers_remove(struct managers *m, struct manager *which)
         m->n--;
 }
 
-struct managers managers_copy(struct arena *a, const struct managers *m)
+struct field_managers managers_copy(struct arena *a, const struct field_managers *m)
 {
-        struct managers copy = *m;
+        struct field_managers copy = *m;
 
         copy.v = m->n ? arena_memdup(a, m->v, m->n * sizeof(*m->v)) : NULL;
         copy.cap = m->n;
         return copy;
 }
 
-bool managers_equal(const struct managers *x, const struct managers *y)
+bool managers_equal(const struct field_managers *x, const struct field_managers *y)
 {
         if (x->n != y->n)
                 return false;
         for (size_t i = 0; i < x->n; i++) {
-                const struct manager *l = &x->v[i], *r = managers_find(y, l->id);
+                const struct field_manager *l = &x->v[i], *r = managers_find(y, l->id);
 
                 if (!r || l->applied != r->applied || !streq(l->api_version, r->api_version) ||
                     !fields_equal(l->set, r->set))
@@ -92,10 +92,11 @@ bool managers_equal(const struct managers *x, const struct managers *y)
 
 /* ---- in */
 
-static int read_one(struct arena *a, const struct json *from, size_t i, struct managers *ret, struct err *err)
+static int read_one(struct arena *a, const struct json *from, size_t i, struct field_managers *ret,
+                    struct err *err)
 {
         const char *type = json_str_or(from, "fieldsType", "");
-        struct manager *m;
+        struct field_manager *m;
         fields_set set;
 
         if (!type[0])
@@ -113,14 +114,14 @@ static int read_one(struct arena *a, const struct json *from, size_t i, struct m
         return 0;
 }
 
-int managers_read(struct arena *a, const struct json *list, struct managers *ret, struct err *err)
+int managers_read(struct arena *a, const struct json *list, struct field_managers *ret, struct err *err)
 {
         size_t i = 0;
 
-        *ret = (struct managers){0};
+        *ret = (struct field_managers){0};
         json_foreach (from, list)
                 if (read_one(a, from, i++, ret, err) < 0) {
-                        *ret = (struct managers){0};
+                        *ret = (struct field_managers){0};
                         return -1;
                 }
         return 0;
@@ -128,14 +129,14 @@ int managers_read(struct arena *a, const struct json *list, struct managers *ret
 
 /* ---- out */
 
-static usec_t seconds(const struct manager *m)
+static usec_t seconds(const struct field_manager *m)
 {
         return m->has_time ? m->time / USEC_PER_SEC : 0;
 }
 
 static int in_output_order(const void *x, const void *y)
 {
-        const struct manager *l = x, *r = y;
+        const struct field_manager *l = x, *r = y;
         int cmp = strcmp(l->operation, r->operation);
 
         if (!cmp && seconds(l) != seconds(r))
@@ -144,7 +145,7 @@ static int in_output_order(const void *x, const void *y)
         return cmp ? cmp : strcmp(l->api_version, r->api_version);
 }
 
-static struct json *write_one(struct arena *a, const struct manager *m, bool sorted)
+static struct json *write_one(struct arena *a, const struct field_manager *m, bool sorted)
 {
         char text[TIME_TEXT_MAX];
         const char *const order[2][6] = {
@@ -171,9 +172,9 @@ static struct json *write_one(struct arena *a, const struct manager *m, bool sor
         return out;
 }
 
-struct json *managers_write(struct arena *a, const struct managers *m, bool sorted)
+struct json *managers_write(struct arena *a, const struct field_managers *m, bool sorted)
 {
-        struct managers order = managers_copy(a, m);
+        struct field_managers order = managers_copy(a, m);
         struct json *list;
 
         if (!m->n)
@@ -185,11 +186,11 @@ struct json *managers_write(struct arena *a, const struct managers *m, bool sort
         return list;
 }
 
-const char *manager_print(struct arena *a, const struct manager *m)
+const char *manager_print(struct arena *a, const struct field_manager *m)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(MANAGER_TEXT_MAX);
 
-        gotext_quote(&text, str_of(m->name));
+        go_quote(str_of(m->name), &text);
         if (streq(m->operation, "Update"))
                 buf_printf(&text, " using %s", m->api_version);
         return arena_strndup(a, text.p, text.n);
@@ -199,7 +200,7 @@ const char *manager_print(struct arena *a, const struct manager *m)
 
 static int by_age(const void *x, const void *y)
 {
-        const struct manager *l = x, *r = y;
+        const struct field_manager *l = x, *r = y;
 
         if (seconds(l) != seconds(r))
                 return seconds(l) < seconds(r) ? -1 : 1;
@@ -220,11 +221,11 @@ static struct bucket *bucket_of(struct bucket *list, size_t *n, const char *vers
         return &list[(*n)++];
 }
 
-static void merge_into_bucket(struct arena *a, struct managers *m, const char *first,
-                              const struct manager *old)
+static void merge_into_bucket(struct arena *a, struct field_managers *m, const char *first,
+                              const struct field_manager *old)
 {
         const char *id = make_id(a, "ancient-changes", "Update", old->api_version);
-        struct manager *bucket = managers_find(m, id), *source;
+        struct field_manager *bucket = managers_find(m, id), *source;
 
         if (!bucket) {
                 source = managers_find(m, first);
@@ -242,9 +243,9 @@ static void merge_into_bucket(struct arena *a, struct managers *m, const char *f
                 managers_remove(m, source);
 }
 
-void managers_cap(struct arena *a, struct managers *m)
+void managers_cap(struct arena *a, struct field_managers *m)
 {
-        struct manager *old = arena_alloc(a, (m->n + 1) * sizeof(*old));
+        struct field_manager *old = arena_alloc(a, (m->n + 1) * sizeof(*old));
         struct bucket *buckets = arena_new_array(a, struct bucket, m->n + 1), *bucket;
         size_t n = 0, n_buckets = 0, left;
 
