@@ -29,6 +29,10 @@ struct program {
 };
 
 int cmd_node_pod(int argc, char **argv);
+int cmd_relay(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_stage(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 

@@ -4,7 +4,13 @@
  */
 #include "cli/cli.h"
 
-static const struct command commands[] = {{0}};
+static const struct command commands[] = {
+        {"relay", "copy what a run reports into its ConfigMaps", cmd_relay},
+        {"report", "write the status file, from a script", cmd_report},
+        {"run", "run a workload and record how it ended", cmd_run},
+        {"stage", "prepare a pod for a run", cmd_stage},
+        {0},
+};
 
 int main(int argc, char **argv)
 {

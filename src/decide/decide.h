@@ -20,6 +20,7 @@
 #pragma once
 
 #include "base/base.h"
+#include "history/history.h"
 #include "kube/kube.h"
 #include "json/json.h"
 
@@ -35,6 +36,7 @@ enum want_kind {
         WANT_OBJECT, /* one object that is not watched; in the request's namespace */
         WANT_EVENTS, /* the events about one object (by uid) */
         WANT_LOG,    /* the last lines of one container of a pod */
+        WANT_PRIORS, /* what the history knows of a shape, which is the name; never fails, and costs nothing twice */
 };
 
 struct want {
@@ -45,9 +47,10 @@ struct want {
 
 struct answer {
         struct want want;
-        const struct json *json; /* WANT_OBJECT: the object, NULL: there is none. WANT_EVENTS: a list */
-        struct str text;         /* WANT_LOG */
-        const char *error;       /* why it could not be had; NULL: it could */
+        const struct json *json;     /* WANT_OBJECT: the object, NULL: there is none. WANT_EVENTS: a list */
+        struct str text;             /* WANT_LOG */
+        const struct priors *priors; /* WANT_PRIORS; NULL: nothing is known */
+        const char *error;           /* why it could not be had; NULL: it could */
 };
 
 struct view {
@@ -90,7 +93,8 @@ enum { WANTS_MAX = 8 };
 struct decision {
         VEC(struct must_exist) exist;
         VEC(struct must_not_exist) absent;
-        struct json *status; /* NULL: as it is */
+        struct json *status;           /* NULL: as it is */
+        const struct history_row *row; /* committed to the history before the status is written; NULL: none */
         VEC(struct event) events;
         usec_t again_at; /* wall time; 0: only when something changes */
         struct want wants[WANTS_MAX];

@@ -1,19 +1,49 @@
 /*
  * history - finished runs, kept.
  *
- * Planned; this header is the design until the code is here. A row is a run of any kind: its key, shape, machine,
- * image, spec hash, phase and step durations, samples and outcome. SQLite in one file by default; PostgreSQL when
- * asked for, its library opened only then, so that nobody else pays for it.
+ * A row is a run of any kind: an upsert keyed by (request UID, attempt), committed before the status says that the run
+ * ended, with how long each of its phases and their steps took. From the rows of one shape come priors: what the next run
+ * of that shape will probably cost. A shape is a short text that a kind derives from what makes runs comparable (model,
+ * backend, hardware, steps), never a name.
  *
- * What the layer will own: the tables and their migrations, retention by age and count, the questions asked of them
- * (how long did a run of this shape take, how did this algorithm develop), and the worker that talks to the database,
- * because a database blocks and the loop must not.
+ * SQLite in one file (WAL, synchronous=FULL); a database blocks, so it is used on the loop's worker thread alone. Priors
+ * that were asked for are kept in memory (the 256 shapes asked for last), and forgotten when a row of their shape comes.
  *
- * A row is an upsert keyed by (request UID, attempt) and is committed before the status says that the run ended.
- *
- * What it must not do: be needed to decide correctly (it gives priors, and an empty history is an ordinary state);
- * run SQL on the loop's thread; keep what is secret (environment values, tokens).
+ * What it must not do: be needed to decide correctly (it gives priors, and an empty history is an ordinary state); run SQL
+ * on the loop's thread; keep what is secret (environment values, tokens).
  */
 #pragma once
 
-#include "base/base.h"
+#include "net/net.h"
+#include "run/track.h"
+
+struct history;
+
+struct history_row {
+        const char *uid; /* of the request */
+        uint64_t attempt;
+        const char *kind, *ns, *name;
+        const char *shape;   /* "": comparable with nothing */
+        const char *outcome; /* "Succeeded", "Failed" */
+        usec_t started, finished;
+        const struct track *track; /* NULL: nothing is known */
+};
+
+/* PATH is made if missing; ":memory:" for tests. */
+struct history *history_open(struct loop *loop, const char *path, const struct log *log, struct err *err)
+        _must_check_;
+void history_free(struct history *h); /* what was not committed yet is not; callbacks do not come any more */
+
+/* Copies ROW; DONE from the loop when it is committed (ERR NULL) or could not be. */
+void history_record(struct history *h, const struct history_row *row,
+                    void (*done)(void *arg, const struct err *err), void *arg);
+/*
+ * Priors of a shape from its last 20 succeeded runs. Above 0: *RET is there now (borrowed until the next call; n == 0:
+ * nothing is known). 0: DONE comes from the loop, then ask again.
+ */
+int history_priors(struct history *h, const char *shape, void (*done)(void *arg), void *arg,
+                   const struct priors **ret) _must_check_;
+/* Takes the callbacks of ARG back. */
+void history_cancel(struct history *h, void *arg);
+
+DEFINE_CLEANUP_PTR(struct history *, history_free)

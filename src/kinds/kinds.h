@@ -1,7 +1,7 @@
 /*
  * kinds - one folder a kind of request: its spec, its plan, its settle.
  *
- * Planned; this header is the design until the code is here. The kinds to come:
+ * The kinds to come:
  *
  *   dgdr           DynamoGraphDeploymentRequest   nvidia.com/v1alpha1
  *   cudaexperiment CUDAExperiment and its WorkloadProfile   gpu.scheduler.io/v1alpha1
@@ -12,9 +12,13 @@
  * events, what follows, when to look again. A table registers each kind with the runtime; a sixth kind is one more
  * folder here and one CRD file, or the design has failed.
  *
+ *   run_job.h    what every plan shares: the objects of a run
+ *   run_seen.h   what every settle shares: what they say about it
+ *
  * What it must not do: ask for the clock, randomness or the network (everything a decision may use is passed in, see
  * src/decide/); remember anything between two calls; make up a name that a second call would not make again.
  */
 #pragma once
 
-#include "base/base.h"
+#include "kinds/run_job.h"
+#include "kinds/run_seen.h"

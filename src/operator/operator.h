@@ -13,6 +13,9 @@
  * never touched). What is seen and differs is applied with its uid and resourceVersion. Deletes carry the uid. Status is
  * written only when it differs. Each write is asked for at the lease right before it leaves.
  *
+ * History. A decision's row is committed before its status is written; if that fails, so does the decision (backoff).
+ * Priors are answered from the history's memory where they are there.
+ *
  * Read your own writes. After a write its resourceVersion is remembered, and the request is not decided again before
  * the cache has reached it, so one create and one status write are exactly that.
  *
@@ -57,6 +60,7 @@ struct operator_config {
         const char *instance;    /* for events: the pod's name; NULL: the host's */
         struct metrics *metrics; /* may be NULL */
         struct lease *lease;     /* NULL: no election, always the leader */
+        struct history *history; /* NULL: none; nothing is known of any shape, and rows go nowhere */
         /* Asked before every write, after the lease (a test's hook). May be NULL. */
         bool (*may_send)(void *arg);
         void *arg;

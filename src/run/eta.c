@@ -1,0 +1,4 @@
+/*
+ * Percentage, ETA, and whether a run moves.
+ */
+#include "run/track.h"

@@ -1,0 +1,4 @@
+/*
+ * What may follow what in the status ConfigMap.
+ */
+#include "run/fence.h"

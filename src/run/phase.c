@@ -1,0 +1,4 @@
+/*
+ * The table of phases, and plans that a run declares.
+ */
+#include "run/phase.h"

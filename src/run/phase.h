@@ -1,0 +1,40 @@
+/*
+ * phase.h - the phases of a run: the nine of the full design, or the list that a run declares as its plan.
+ *
+ * A plan is the order in which a run goes through its phases, with what each is expected to cost. It weighs the overall
+ * percentage and the ETA. A profiler declares it once in its status file:
+ *
+ *     "plan": [{"phase": "Warmup", "steps": 3, "weight": 10}, {"phase": "Measure", "steps": 20, "weight": 90}]
+ *
+ * `steps` (0: not known) and `weight` (any unit, the same for all; seconds if one knows them) may be left out. A run
+ * without a plan has the nine-phase table, weighed by the design's typical durations. "Complete" and "Failed" end every
+ * run and are never part of a plan.
+ */
+#pragma once
+
+#include "json/json.h"
+
+enum { RUN_PHASES_MAX = 32, RUN_PHASE_NAME_MAX = 63 };
+
+struct run_phase {
+        char name[RUN_PHASE_NAME_MAX + 1];
+        uint32_t steps;                   /* 0: not known */
+        double weight;                    /* above 0, finite */
+        double typical_low, typical_high; /* seconds; 0, 0: nothing is known */
+};
+
+struct run_plan {
+        uint32_t n;    /* without Complete and Failed; 0: none was declared */
+        bool weighted; /* weights were given, they are not all the same by default */
+        struct run_phase phases[RUN_PHASES_MAX];
+};
+
+/* The full design's seven, with its typical durations. */
+extern const struct run_plan RUN_PLAN_DGDR;
+
+/* 1-based place of the phase in PLAN (n + 1 for Complete, n + 2 for Failed); 0: not in it. */
+int run_phase_number(const struct run_plan *plan, const char *phase);
+bool run_phase_terminal(const char *phase); /* Complete or Failed */
+/* ARRAY is the value of "plan". Names are 1 to 63 bytes without control characters, each once, at most 32. */
+int run_plan_parse(const struct json *array, struct run_plan *ret, struct err *err) _must_check_;
+struct json *run_plan_json(struct arena *a, const struct run_plan *plan);

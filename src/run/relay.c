@@ -1,0 +1,4 @@
+/*
+ * The relay: its life, from the claim to the end.
+ */
+#include "run/relay.h"

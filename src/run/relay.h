@@ -1,0 +1,46 @@
+/*
+ * relay.h - copies what changes in the run directory into the run's two ConfigMaps.
+ *
+ * Watches DIR (inotify, and a look at everything each 10 s as a safety net) and the FIFO beside it (pod.h). A new state
+ * leaves at once: the token bucket lets 5 a second through after a burst of 5, and the last state always wins; one request
+ * is under way at a time. Checkpoint and result go to the data ConfigMap at most every 30 s, and at the end before the
+ * terminal state, so that a terminal state means that the outcome is kept. Over 900 KiB together: what does not fit is left
+ * out, with a clear sentence in `problem`, and listed by name, size and sha256.
+ *
+ * When the workload has ended (exit.json, or a hang-up without one: it was killed together with `run`) it sends the last
+ * state and ends. SIGTERM: the same within the grace period, whatever the workload does.
+ *
+ * The API: one kept-alive connection; 409 and failed fences are read and decided again; 429, 5xx and lost connections are
+ * tried again with backoff; 403 for 10 s (RBAC lags); 404 ends it at once; 10 minutes without an answer end it.
+ *
+ * At rest it wakes for the heartbeat (30 s) and the look around (10 s), and for nothing else.
+ */
+#pragma once
+
+#include "kube/kube.h"
+#include "run/fence.h"
+#include "run/pod.h"
+
+struct relay;
+
+struct relay_config {
+        struct loop *loop;
+        struct kube *kube;
+        const char *ns, *status_map, *data_map; /* data_map NULL: none */
+        const char *dir, *ctl;
+        uint64_t attempt; /* of the Job: at least this one */
+        const char *pod_uid;
+        const char *spec_hash; /* goes with the checkpoint; NULL: none */
+        usec_t grace;          /* after relay_terminate(); 0: 25 s */
+        const struct log *log;
+        /* The relay has done what it can: exit status 0 the end is recorded (or a newer attempt has taken over); 1 it is not. */
+        void (*on_end)(void *arg, int exit_status);
+        void *arg;
+};
+
+struct relay *relay_new(const struct relay_config *config, struct err *err) _must_check_;
+void relay_free(struct relay *r);
+/* SIGTERM: flush and end within the grace period. */
+void relay_terminate(struct relay *r);
+
+DEFINE_CLEANUP_PTR(struct relay *, relay_free)

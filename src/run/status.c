@@ -1,0 +1,4 @@
+/*
+ * The status file's format: reading it with limits, writing it in one form.
+ */
+#include "run/status.h"

@@ -1,0 +1,4 @@
+/*
+ * run: the workload's parent.
+ */
+#include "run/pod.h"

@@ -1,0 +1,4 @@
+/*
+ * What remains of a run's events.
+ */
+#include "run/track.h"
