@@ -19,6 +19,7 @@ Each function is one TAP point, named by the first line of its docstring or by i
 (a plain assert will do) and leaves out what it cannot do by raising Skip. List the file in test/tests.list.
 """
 
+import base64
 import contextlib
 import http.client
 import json
@@ -261,7 +262,73 @@ class Api:
         self._connection.close()
 
 
-class ControlPlane:
+def kubectl_path():
+    """kubectl 1.20 of the rig: what it prints is compared, so no other version will do."""
+    cache = os.environ.get("KCLUSTER_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "kcluster")
+    return os.path.join(cache, "bin", "kubectl")
+
+
+class Server:
+    """What the two engines have in common: `kubeconfig`, `api()` and what is built on them."""
+
+    def kubectl(self, *args, stdin=None, check=True):
+        """Runs kubectl; returns its standard output. STDIN is text for `-f -`. For errors: check=False."""
+        done = subprocess.run([kubectl_path(), "--kubeconfig", self.kubeconfig, *map(str, args)], input=stdin or "",
+                              check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if check and done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    @contextlib.contextmanager
+    def namespace(self, prefix="t"):
+        """A namespace of a new name, deleted (without waiting) at the end."""
+        name = f"{prefix}-{secrets.token_hex(4)}"
+        status, body = self.api().post("/api/v1/namespaces", {"metadata": {"name": name}})
+        assert status == 201, body
+        try:
+            yield name
+        finally:
+            with contextlib.suppress(OSError):
+                self.api().delete(f"/api/v1/namespaces/{name}")
+
+
+def engine_client(kubeconfig, timeout=60, with_token=True):
+    """A function that makes clients of the embedded engine that wrote KUBECONFIG."""
+    with open(kubeconfig, encoding="utf-8") as f:
+        text = f.read()
+    host, port = re.search(r"server: https://([\d.]+):(\d+)", text).groups()
+    authority = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", text)[1]).decode()
+    context = ssl.create_default_context(cadata=authority)
+    token = re.search(r"token: (\S+)", text)[1] if with_token else None
+    return lambda: Api(host, int(port), context, token, timeout)
+
+
+class Engine(Server):
+    """The embedded engine of a test, `sonde up` in a directory of its own. ARGUMENTS: "--no-node", "--no-fsync", ..."""
+
+    def __init__(self, *arguments):
+        self._arguments = arguments
+
+    def __enter__(self):
+        self._dir = tempfile.mkdtemp(prefix="sonde-engine-")
+        self.home = os.path.join(self._dir, "home")
+        self.process = Process(program("sonde"), "up", "--dir", self.home, *self._arguments)
+        try:
+            self.process.expect("engine ready in", 60)
+        except BaseException:
+            self.__exit__()
+            raise
+        self.kubeconfig = os.path.join(self.home, "kubeconfig")
+        self.api = engine_client(self.kubeconfig)
+        return self
+
+    def __exit__(self, *_):
+        self.process.stop(60)
+        shutil.rmtree(self._dir, ignore_errors=True)
+
+
+class ControlPlane(Server):
     """etcd, API server, controller manager and scheduler of a test, started by test/cluster/cluster.
 
     With RUN None the control plane gets a run directory of its own and ends with the `with` block. ENV sets the rig's
@@ -320,29 +387,9 @@ class ControlPlane:
             match = re.search(r"server: https://([\d.]+):(\d+)", f.read())
         return match[1], int(match[2])
 
-    def kubectl(self, *args, stdin=None, check=True):
-        """Runs kubectl; returns its standard output. STDIN is text for `-f -`. For errors: check=False, and rig()."""
-        done = subprocess.run([RIG, "kubectl", *map(str, args)], env={**self._env, "KCLUSTER_RUN": self.run},
-                              input=stdin or "", check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        if check and done.returncode != 0:
-            raise AssertionError(f"kubectl {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
-        return done.stdout
-
     def api(self, token=None, timeout=60):
         """A new client: as the administrator, or with a bearer token."""
         context = ssl.create_default_context(cafile=self.file("pki", "ca.crt"))
         if not token:
             context.load_cert_chain(self.file("pki", "admin.crt"), self.file("pki", "admin.key"))
         return Api(*self.address, context, token, timeout)
-
-    @contextlib.contextmanager
-    def namespace(self, prefix="t"):
-        """A namespace of a new name, deleted (without waiting) at the end."""
-        name = f"{prefix}-{secrets.token_hex(4)}"
-        status, body = self.api().post("/api/v1/namespaces", {"metadata": {"name": name}})
-        assert status == 201, body
-        try:
-            yield name
-        finally:
-            with contextlib.suppress(OSError):
-                self.api().delete(f"/api/v1/namespaces/{name}")

@@ -10,18 +10,15 @@ import collections
 import json
 import os
 import random
-import re
 import signal
-import ssl
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import base64
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import SOAK, Api, Process, diag, main, program
+from sonde_test import SOAK, Process, diag, engine_client, main, program
 import kubernetes
 
 SECONDS = 600 if SOAK else 20
@@ -32,14 +29,6 @@ MAPS = f"/api/v1/namespaces/{NS}/configmaps"
 GROUP, VERSION, PLURAL = "churn.sonde.dev", "v1", "widgets"
 WIDGETS = f"/apis/{GROUP}/{VERSION}/namespaces/{NS}/{PLURAL}"
 END = "the-end"  # the name of the last object
-
-
-def settings(kubeconfig):
-    with open(kubeconfig, encoding="utf-8") as f:
-        text = f.read()
-    host, port = re.search(r"server: https://([\d.]+):(\d+)", text).groups()
-    authority = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", text)[1]).decode()
-    return lambda: Api(host, int(port), ssl.create_default_context(cadata=authority), re.search(r"token: (\S+)", text)[1])
 
 
 # --- writers -----------------------------------------------------------------
@@ -195,7 +184,7 @@ def nothing_is_missed_or_doubled():
             Process(program("sonde"), "up", "--no-node", "--dir", os.path.join(folder, "home"), "--history", "100000") as engine:
         engine.expect("engine ready", PATIENCE)
         kubeconfig = os.path.join(folder, "home", "kubeconfig")
-        client = settings(kubeconfig)
+        client = engine_client(kubeconfig)
         set_up(client())
         informers = Informers(kubeconfig)
         with informers.process:

@@ -7,14 +7,11 @@ at 20 random moments (200 with SONDE_SOAK=1), some of them during its start, and
 A write whose answer was lost may be there or not, but nothing in between, and it stays as it was found.
 """
 
-import base64
 import http.client
 import json
 import os
 import random
-import re
 import signal
-import ssl
 import sys
 import tempfile
 import threading
@@ -22,7 +19,7 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import SOAK, Api, Process, diag, main, program, wait
+from sonde_test import SOAK, Process, diag, engine_client, main, program, wait
 
 KILLS = 200 if SOAK else 20
 SEED = int(os.environ.get("SONDE_SEED") or random.randrange(1 << 30))
@@ -60,13 +57,7 @@ class Engine:
 
     def ready(self):
         self.starts.append(int(self.process.expect(r"engine ready in (\d+) ms", PATIENCE)[1]))
-        with open(os.path.join(self.home, "kubeconfig"), encoding="utf-8") as f:
-            text = f.read()
-        host, port = re.search(r"server: https://([\d.]+):(\d+)", text).groups()
-        authority = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", text)[1]).decode()
-        token = re.search(r"token: (\S+)", text)[1]
-        context = ssl.create_default_context(cadata=authority)
-        self._make = lambda: Api(host, int(port), context, token, PATIENCE)
+        self._make = engine_client(os.path.join(self.home, "kubeconfig"), PATIENCE)
 
     def api(self):
         return self._make()

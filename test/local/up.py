@@ -1,13 +1,11 @@
 #!/usr/bin/python3
 """`sonde up`: the start, what it says, files applied and Jobs followed, the end. `up.py kubectl`: the same with kubectl."""
 
-import base64
 import json
 import os
 import re
 import secrets
 import signal
-import ssl
 import stat
 import subprocess
 import sys
@@ -15,9 +13,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "api"))
-from sonde_test import ROOT, Api, Process, diag, main, program, wait
-from suite.side import kubectl_path
+from sonde_test import ROOT, Process, diag, engine_client, kubectl_path, main, program, wait
 
 PATIENCE = 30
 
@@ -43,12 +39,7 @@ def finished(*arguments, **more):
 
 
 def client(process, token=True):
-    with open(process.kubeconfig, encoding="utf-8") as f:
-        text = f.read()
-    host, port = re.search(r"server: https://([\d.]+):(\d+)", text).groups()
-    authority = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", text)[1]).decode()
-    return Api(host, int(port), ssl.create_default_context(cadata=authority),
-               re.search(r"token: (\S+)", text)[1] if token else None)
+    return engine_client(process.kubeconfig, with_token=token)()
 
 
 def written(text):

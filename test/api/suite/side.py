@@ -12,12 +12,7 @@ import subprocess
 import tempfile
 import threading
 
-
-def kubectl_path():
-    """kubectl 1.20 of the rig: the suite compares what it prints, so no other version will do."""
-    cache = os.environ.get("KCLUSTER_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "kcluster")
-    return os.path.join(cache, "bin", "kubectl")
+from sonde_test import kubectl_path
 
 
 class Side:
