@@ -5,22 +5,30 @@
  * program writes the file, so everything in it is bounded here, once, for relay and operator alike:
  *
  *   file          64 KiB, a regular file (no symlink, FIFO, directory or device), UTF-8 without NUL, 16 levels deep
- *   phase         required; 63 bytes, no control characters. Any name: a phase that is not in the plan has number 0
- *   message, subPhase, parallelMapping, error   cut at 1024, 256, 256 and 500 bytes on a UTF-8 boundary
- *   steps, GPUs   0 ... 10^9; negative or larger numbers are refused. currentStep > totalSteps is cut to totalSteps when
- *                 totalSteps is above 0; percentage is 0 when totalSteps is 0
+ *   phase         required; 1 to 63 bytes, no control characters. Any name: a phase that is not in the plan has number 0.
+ *                 Without a plan phaseNumber is what the file says, or the nine-phase table
+ *   message, subPhase, parallelMapping, error   cut at 1024, 256, 256 and 500 bytes on a UTF-8 boundary; control characters
+ *                 but newline and tab become blanks, so that no text can steer a terminal
+ *   numbers       steps, GPUs, phaseNumber, totalPhases: whole, 0 ... 10^9, otherwise refused; sequence 0 ... 2^53.
+ *                 currentStep > totalSteps is cut to totalSteps when totalSteps is above 0; percentage is computed, and 0
+ *                 when totalSteps is 0
+ *   gpuConfig     {currentGpus, parallelMapping}, or a text as in the short design's progress: "1 GPU, TP=1"
  *   times         RFC 3339 or isoformat(); without a zone UTC; a malformed or future one (more than 5 minutes) is as if
  *                 not there
+ *   error         of a Failed phase: `error`, else `details` (its error, message or reason, or itself when it is no
+ *                 object), else the message without "Profiling failed: "
  *   details       kept as it is when it is an object of at most 4 KiB as text, otherwise left out
- *   unknown       members are kept when the whole still fits into RUN_STATUS_TEXT_MAX, otherwise left out
+ *   unknown       members are kept when the whole still fits into RUN_STATUS_TEXT_MAX, otherwise left out; so is `details`
  *
+ * null is as if not there; a member of another type than it should have is refused.
  * What is refused is refused with one sentence that says where and why; the caller keeps the last good state.
  */
 #pragma once
 
 #include "run/phase.h"
 
-#define RUN_STATUS_FILE "profiling_status.json"
+#define RUN_STATUS_FILE  "profiling_status.json"
+#define RUN_SEQUENCE_MAX ((uint64_t)1 << 53) /* what every reader of JSON holds exactly */
 
 enum {
         RUN_STATUS_FILE_MAX = 64 * 1024,
@@ -32,7 +40,7 @@ enum {
         RUN_DETAILS_MAX = 4096,
 };
 
-/* Strings are in the arena of the parse, or the caller's. Numbers below 0: not said. */
+/* Strings are in the arena of the parse, or the caller's. Numbers below 0: not said. With has_progress both steps are said. */
 struct run_status {
         const char *phase;
         int phase_number;    /* in the plan, or as the file says; 0: not known */
@@ -75,15 +83,23 @@ int run_file_read(int dir_fd, const char *name, size_t max, struct buf *out, str
 
 /*
  * Reports to a directory. Nothing here ever fails into the profiler: what cannot be written (a full disk, a vanished
- * directory) is said once on LOG, and the next report tries again. A report continues what is in the directory: its
- * startedAt and, one higher, its sequence; two writers at once take turns (flock on the directory).
+ * directory) is said once on LOG, and the next report tries again.
+ *
+ * A report continues what is in the directory: the sequence, one higher (never lower than this reporter's last, whatever
+ * became of the file); startedAt and, unless the reporter has one, the plan, as long as what is there has not ended: what
+ * comes after Complete or Failed is another run.
+ *
+ * Two writers at once take turns (flock on the directory, waited for at most 2 s, 50 ms after the first complaint). There
+ * is one temporary file, "profiling_status.json.tmp": what a killed writer left goes with the next report.
  */
 struct run_reporter {
         const char *dir;
         const struct clock *clock;
         const struct log *log; /* may be NULL */
         bool complained;
-        const struct run_plan *plan; /* written with every report; NULL: none */
+        const struct run_plan *plan; /* written with every report; NULL: none of its own */
+        uint64_t sequence;           /* of the last report; begin with 0 */
+        struct err *why;             /* set when a report could not be written; may be NULL */
 };
 
 struct run_report {
@@ -93,7 +109,7 @@ struct run_report {
         const char *sub_phase; /* NULL: none */
         int64_t gpus;          /* below 0: none */
         const char *mapping;   /* NULL: none */
-        const char *error;     /* of Failed */
+        const char *error;     /* of Failed; NULL: readers take the message's */
 };
 
 /* Writes the status file atomically (temporary file in the same directory, fsync, rename). False: it could not. */
