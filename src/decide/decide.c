@@ -55,6 +55,9 @@ const struct answer *decide_want(struct decision *d, const struct view *v, const
         for (size_t i = 0; i < d->n_wants; i++)
                 if (want_equal(&d->wants[i], want))
                         return NULL;
+        answer = v->recall ? v->recall(v->recall_arg, want) : NULL;
+        if (answer)
+                return answer;
         if (d->n_wants < WANTS_MAX)
                 d->wants[d->n_wants++] = *want;
         return NULL;

@@ -64,6 +64,9 @@ struct view {
         usec_t now;           /* wall time */
         const void *settings; /* the operator's, see the controller's registration */
         struct arena *arena;  /* for what is returned */
+        /* What decide_want() asks first: an answer that is known already, or NULL. NULL: nothing is. */
+        const struct answer *(*recall)(void *arg, const struct want *want);
+        void *recall_arg;
 };
 
 const struct object *view_child(const struct view *v, const struct kube_type *type,

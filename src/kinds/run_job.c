@@ -1,4 +1,372 @@
 /*
- * What every kind plan shares: the objects of a run.
+ * What every kind's plan shares: the objects of a run.
  */
 #include "kinds/run_job.h"
+
+#include "kinds/run_internal.h"
+#include "run/run.h"
+
+enum { UID_DEFAULT = 1000, GRACE_DEFAULT = 30, TOKEN_SECONDS = 3600 };
+
+#define SONDE_DIR   "/sonde"
+#define DATA_DIR    "/sonde-data"
+#define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
+
+/* The kubelet expands $(VAR) in commands, arguments and values of the environment; "$$" is a plain "$". */
+static const char *escaped(struct arena *a, const char *text)
+{
+        char *out = arena_alloc(a, 2 * strlen(text) + 1), *p = out;
+
+        for (; *text; text++) {
+                if (*text == '$')
+                        *p++ = '$';
+                *p++ = *text;
+        }
+        *p = '\0';
+        return out;
+}
+
+static struct json *member(struct arena *a, struct json *object, const char *key, struct json *otherwise)
+{
+        struct json *m = json_at(object, key);
+
+        return m ? m : json_set(a, object, key, otherwise);
+}
+
+static void add_env(struct arena *a, struct json *env, const char *name, const char *value)
+{
+        if (value && !json_find_named(env, name))
+                json_append(env, json_build(a, "{'name': %s, 'value': %s}", name, escaped(a, value)));
+}
+
+static void add_env_field(struct arena *a, struct json *env, const char *name, const char *path)
+{
+        json_append(env,
+                    json_build(a, "{'name': %s, 'valueFrom': {'fieldRef': {'fieldPath': %s}}}", name, path));
+}
+
+static void add_mount(struct arena *a, struct json *mounts, const char *name, const char *path,
+                      bool read_only)
+{
+        json_foreach (m, mounts)
+                if (streq(json_str(m, "mountPath"), path))
+                        return; /* the request has mounted something there itself */
+        json_append(mounts, json_build(a, "{'name': %s, 'mountPath': %s, 'readOnly': %p}", name, path,
+                                       (void *)(read_only ? json_truth(a, true) : NULL)));
+}
+
+/* ---- the containers */
+
+/* What stage and relay have in common. */
+static struct json *helper(const struct view *v, const struct run_job *job, const char *name)
+{
+        struct arena *a = v->arena;
+        struct json *c = json_build(a,
+                                    "{'name': %s, 'image': %s, 'command': ['/sonde-pod', %s], 'env': [], "
+                                    "'resources': {'requests': {'cpu': '10m', 'memory': '16Mi'}, "
+                                    "'limits': {'cpu': '500m', 'memory': '64Mi'}}, "
+                                    "'securityContext': {'runAsNonRoot': %p, 'allowPrivilegeEscalation': %p, "
+                                    "'readOnlyRootFilesystem': %p, 'capabilities': {'drop': ['ALL']}, "
+                                    "'seccompProfile': {'type': 'RuntimeDefault'}}, 'volumeMounts': []}",
+                                    name, job->pod_image, name, (void *)json_truth(a, true),
+                                    (void *)json_truth(a, false), (void *)json_truth(a, true));
+
+        if (job->run_as_user == 0)
+                json_set(a, json_at(c, "securityContext"), "runAsUser", json_i64(a, UID_DEFAULT));
+        add_env(a, json_at(c, "env"), "SONDE_RUN_DIR", job->run_dir);
+        add_env(a, json_at(c, "env"), "SONDE_SPEC_HASH", job->spec_hash);
+        add_mount(a, json_at(c, "volumeMounts"), "sonde", SONDE_DIR, false);
+        add_mount(a, json_at(c, "volumeMounts"), "run", job->run_dir, false);
+        return c;
+}
+
+static struct json *stage_container(const struct view *v, const struct run_job *job)
+{
+        struct json *c = helper(v, job, RUN_STAGE_CONTAINER);
+
+        if (job->spec_hash) {
+                add_env(v->arena, json_at(c, "env"), "SONDE_CHECKPOINT_DIR", DATA_DIR);
+                add_mount(v->arena, json_at(c, "volumeMounts"), "sonde-data", DATA_DIR, true);
+        }
+        return c;
+}
+
+static struct json *relay_container(const struct view *v, const struct run_job *job)
+{
+        struct arena *a = v->arena;
+        struct json *c = helper(v, job, RUN_RELAY_CONTAINER), *env = json_at(c, "env");
+
+        add_env(a, env, "SONDE_STATUS_MAP", job->names.status_map);
+        add_env(a, env, "SONDE_DATA_MAP", job->names.data_map);
+        add_env(a, env, "SONDE_ATTEMPT", arena_printf(a, "%llu", (unsigned long long)job->names.attempt));
+        add_env_field(a, env, "SONDE_NAMESPACE", "metadata.namespace");
+        add_env_field(a, env, "SONDE_POD_UID", "metadata.uid");
+        add_mount(a, json_at(c, "volumeMounts"), "sonde-token", ACCOUNT_DIR, true);
+        return c;
+}
+
+/* The request's container, with `run` in front of its command. */
+static struct json *workload(const struct view *v, const struct run_job *job)
+{
+        struct arena *a = v->arena;
+        struct json *c = job->container, *command;
+        struct json *mounts = member(a, c, "volumeMounts", json_array(a));
+
+        command = json_build(a, "['/sonde/sonde-pod', 'run', '--']");
+        json_foreach (word, json_at(c, "command"))
+                json_append(command, json_copy(a, word));
+        json_set(a, c, "command", command);
+        add_env(a, member(a, c, "env", json_array(a)), "SONDE_RUN_DIR", job->run_dir);
+        add_mount(a, mounts, "sonde", SONDE_DIR, false);
+        add_mount(a, mounts, "run", job->run_dir, false);
+        return c;
+}
+
+/* ---- the pod */
+
+static struct json *token_volume(struct arena *a)
+{
+        return json_build(a,
+                          "{'name': 'sonde-token', 'projected': {'sources': ["
+                          "{'serviceAccountToken': {'path': 'token', 'expirationSeconds': %d}}, "
+                          "{'configMap': {'name': 'kube-root-ca.crt', "
+                          "'items': [{'key': 'ca.crt', 'path': 'ca.crt'}]}}, "
+                          "{'downwardAPI': {'items': [{'path': 'namespace', "
+                          "'fieldRef': {'fieldPath': 'metadata.namespace'}}]}}]}}",
+                          TOKEN_SECONDS);
+}
+
+/* Only what stage reads: a result of a megabyte need not be copied to the node. */
+static struct json *data_volume(struct arena *a, const char *map)
+{
+        return json_build(a,
+                          "{'name': 'sonde-data', 'configMap': {'name': %s, 'optional': %p, 'items': ["
+                          "{'key': '" RUN_KEY_SPEC_HASH "', 'path': '" RUN_KEY_SPEC_HASH "'}, "
+                          "{'key': '" RUN_KEY_CHECKPOINT "', 'path': '" RUN_KEY_CHECKPOINT "'}, "
+                          "{'key': '" RUN_KEY_CHECKPOINT ".gz', 'path': '" RUN_KEY_CHECKPOINT ".gz'}]}}",
+                          map, (void *)json_truth(a, true));
+}
+
+static void add_volumes(const struct view *v, const struct run_job *job, struct json *pod)
+{
+        struct arena *a = v->arena;
+        struct json *volumes = member(a, pod, "volumes", json_array(a));
+
+        if (!json_find_named(volumes, "run"))
+                json_append(volumes, json_build(a, "{'name': 'run', 'emptyDir': {}}"));
+        json_append(volumes, json_build(a, "{'name': 'sonde', 'emptyDir': {}}"));
+        json_append(volumes, token_volume(a));
+        if (job->spec_hash)
+                json_append(volumes, data_volume(a, job->names.data_map));
+}
+
+static struct json *pod_spec(const struct view *v, const struct run_job *job)
+{
+        struct arena *a = v->arena;
+        struct json *pod = job->pod ? job->pod : json_object(a), *context;
+        int64_t user = job->run_as_user < 0 ? UID_DEFAULT : job->run_as_user;
+        int64_t grace = job->grace_seconds ? job->grace_seconds : GRACE_DEFAULT;
+
+        add_volumes(v, job, pod);
+        json_set(a, pod, "restartPolicy", json_string(a, "Never"));
+        json_set(a, pod, "serviceAccountName", json_string(a, job->names.access));
+        json_set(a, pod, "automountServiceAccountToken", json_truth(a, false));
+        json_set(a, pod, "terminationGracePeriodSeconds", json_i64(a, grace));
+        context = member(a, pod, "securityContext", json_object(a));
+        json_set(a, context, "runAsUser", json_i64(a, user));
+        member(a, context, "runAsGroup", json_i64(a, UID_DEFAULT));
+        member(a, context, "fsGroup", json_i64(a, UID_DEFAULT));
+        json_set(a, pod, "initContainers", json_build(a, "[%p]", (void *)stage_container(v, job)));
+        json_set(a, pod, "containers",
+                 json_build(a, "[%p, %p]", (void *)workload(v, job), (void *)relay_container(v, job)));
+        return pod;
+}
+
+/* ---- the objects */
+
+static struct json *labels_of(const struct view *v, const struct run_job *job)
+{
+        return job->labels ? json_copy(v->arena, job->labels) : NULL;
+}
+
+static struct json *job_object(const struct view *v, const struct run_job *job)
+{
+        struct arena *a = v->arena;
+        const char *name = json_str(job->container, "name");
+        struct json *o = json_build(
+                a,
+                "{'metadata': {'name': %s, 'labels': %p, 'annotations': {'" RUN_ANNOTATION_ATTEMPT
+                "': '%llu'}}, "
+                "'spec': {'backoffLimit': %lld, 'template': {'metadata': {'labels': %p, 'annotations': "
+                "{'kubectl.kubernetes.io/default-container': %s, "
+                "'kubectl.kubernetes.io/default-logs-container': %s}}, 'spec': %p}}}",
+                job->names.job, (void *)labels_of(v, job), (unsigned long long)job->names.attempt,
+                (long long)job->backoff_limit, (void *)labels_of(v, job), name, name,
+                (void *)pod_spec(v, job));
+        struct json *spec = json_at(o, "spec");
+
+        if (job->deadline_seconds > 0)
+                json_set(a, spec, "activeDeadlineSeconds", json_i64(a, job->deadline_seconds));
+        if (job->ttl_seconds >= 0)
+                json_set(a, spec, "ttlSecondsAfterFinished", json_i64(a, job->ttl_seconds));
+        return o;
+}
+
+static void plan_maps(const struct view *v, struct decision *d, const struct run_job *job)
+{
+        struct arena *a = v->arena;
+
+        decide_exist(d, &KUBE_CONFIGMAP,
+                     json_build(a, "{'metadata': {'name': %s}, 'data': %p}", job->names.status_map,
+                                (void *)run_fence_data(a, job->names.attempt)),
+                     EXIST_ONCE);
+        /* The key that is there from the start saves the relay from asking whether there is a `data` at all. */
+        decide_exist(d, &KUBE_CONFIGMAP,
+                     json_build(a, "{'metadata': {'name': %s}, 'data': {'" RUN_KEY_SPEC_HASH "': %s}}",
+                                job->names.data_map, job->spec_hash ? job->spec_hash : ""),
+                     EXIST_ONCE);
+}
+
+static void plan_access(const struct view *v, struct decision *d, const struct run_job *job)
+{
+        struct arena *a = v->arena;
+
+        decide_exist(d, &KUBE_SERVICEACCOUNT,
+                     json_build(a, "{'metadata': {'name': %s}, 'automountServiceAccountToken': %p}",
+                                job->names.access, (void *)json_truth(a, false)),
+                     EXIST_APPLY);
+        decide_exist(d, &KUBE_ROLE,
+                     json_build(a,
+                                "{'metadata': {'name': %s}, 'rules': [{'apiGroups': [''], 'resources': "
+                                "['configmaps'], 'resourceNames': [%s, %s], 'verbs': ['get', 'patch']}]}",
+                                job->names.access, job->names.status_map, job->names.data_map),
+                     EXIST_APPLY);
+        decide_exist(d, &KUBE_ROLEBINDING,
+                     json_build(a,
+                                "{'metadata': {'name': %s}, 'roleRef': {'apiGroup': "
+                                "'rbac.authorization.k8s.io', 'kind': 'Role', 'name': %s}, 'subjects': "
+                                "[{'kind': 'ServiceAccount', 'name': %s, 'namespace': %s}]}",
+                                job->names.access, job->names.access, job->names.access,
+                                meta_str(v->request, "namespace")),
+                     EXIST_APPLY);
+}
+
+bool run_job_was_there(const struct view *v, const struct run_names *names)
+{
+        const struct json *progress = json_at(json_at(v->request, "status"), "progress");
+        const struct object *map = view_child(v, &KUBE_CONFIGMAP, names->status_map);
+        struct run_fence fence;
+        struct err err = ERR_INIT;
+
+        if (streq(json_str(progress, "job"), names->job))
+                return true;
+        return map && run_fence_read(json_at(map->json, "data"), &fence, &err) == 0 && fence.pod[0] &&
+               fence.attempt >= names->attempt;
+}
+
+bool run_job_plan(const struct view *v, struct decision *d, const struct run_job *job, const char **why)
+{
+        *why = NULL;
+        if (!json_len(json_at(job->container, "command"))) {
+                *why = "the container has no command, which Sonde must know to run it; set command to what "
+                       "the image's entrypoint is";
+                return false;
+        }
+        if (view_child(v, &KUBE_JOB, job->names.job) || run_job_was_there(v, &job->names))
+                return true;
+        plan_maps(v, d, job);
+        plan_access(v, d, job);
+        decide_exist(d, &KUBE_JOB, job_object(v, job), EXIST_ONCE);
+        return true;
+}
+
+/* ---- names, and the end */
+
+bool run_is_ours(const struct view *v, const struct json *object)
+{
+        const char *owner = meta_controller_uid(object);
+
+        return owner && streq(owner, meta_str(v->request, "uid"));
+}
+
+const struct object *run_look_up(const struct view *v, struct decision *d, const struct kube_type *type,
+                                 const char *name, enum run_look *ret_look)
+{
+        const struct want want = {.kind = WANT_OBJECT, .type = type, .name = name};
+        const struct answer *answer = decide_want(d, v, &want);
+        struct object *o;
+
+        *ret_look = !answer ? LOOK_UNDER_WAY : answer->error ? LOOK_FAILED : LOOK_DONE;
+        if (!answer || !answer->json)
+                return NULL;
+        o = arena_new(v->arena, struct object);
+        *o = (struct object){.type = type,
+                             .json = answer->json,
+                             .name = name,
+                             .uid = json_str_or(json_at(answer->json, "metadata"), "uid", "")};
+        return o;
+}
+
+bool run_job_dismiss(const struct view *v, struct decision *d, const struct run_names *names)
+{
+        static const struct kube_type *const types[] = {&KUBE_ROLEBINDING, &KUBE_ROLE, &KUBE_SERVICEACCOUNT};
+        const struct object *found[ARRAY_LEN(types)];
+        bool all = true;
+
+        for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+                enum run_look look;
+
+                found[i] = run_look_up(v, d, types[i], names->access, &look);
+                all = all && look != LOOK_UNDER_WAY;
+                if (look == LOOK_FAILED) /* the outcome is worth more; it goes with the request */
+                        decide_event(d, v, EVENT_WARNING, "AccessNotRemoved",
+                                     "%s %s cannot be read and stays until the request is deleted",
+                                     types[i]->kind, names->access);
+        }
+        if (!all)
+                return false;
+        for (size_t i = 0; i < ARRAY_LEN(types); i++)
+                if (found[i] && run_is_ours(v, found[i]->json))
+                        decide_absent(d, found[i]);
+        return true;
+}
+
+const char *run_job_name(const struct view *v, struct decision *d, const char *wanted, uint64_t attempt)
+{
+        struct arena *a = v->arena;
+        const char *suffix = attempt > 1 ? arena_printf(a, "-%llu", (unsigned long long)attempt) : "";
+        const char *name = name_fit(a, NAME_JOB, "", wanted, suffix, NULL), *uid;
+        const struct object *there;
+        enum run_look look;
+
+        there = run_look_up(v, d, &KUBE_JOB, name, &look);
+        if (look == LOOK_UNDER_WAY)
+                return NULL;
+        if (look == LOOK_FAILED) {
+                decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
+                return NULL;
+        }
+        if (!there || run_is_ours(v, there->json))
+                return name;
+        uid = meta_str(v->request, "uid");
+        return name_fit(a, NAME_JOB, "", wanted,
+                        arena_printf(a, "-%.8s%s", name_hash(a, str_of(uid)), suffix), NULL);
+}
+
+bool run_job_finished(const struct json *job)
+{
+        return run_condition(job, "Complete") || run_condition(job, "Failed");
+}
+
+void run_job_halt(const struct view *v, struct decision *d, const struct run_names *names)
+{
+        const struct object *job = view_child(v, &KUBE_JOB, names->job), *pod = run_newest_pod(v, job);
+        const char *last = json_str(json_at(json_at(v->request, "status"), "progress"), "pod");
+
+        if (!pod || run_job_finished(job->json))
+                return;
+        if ((last && !streq(pod->name, last)) ||
+            (json_int(json_at(job->json, "spec"), "backoffLimit", 0) > 0 &&
+             streq(json_str(json_at(pod->json, "status"), "phase"), "Failed")))
+                decide_absent(d, job);
+}

@@ -9,18 +9,29 @@
  * The pod: the workload comes first and is named in kubectl.kubernetes.io/default-container and default-logs-container, so
  * that `kubectl logs job/NAME` prints it. An emptyDir is mounted at /sonde in all three; the run directory is the volume
  * "run" when the pod's volumes have one, else an emptyDir. The token (projected, 1 h) is mounted in the relay alone;
- * automountServiceAccountToken is false. stage and relay are "restricted" and have requests and limits. All share uid, gid
- * and fsGroup 1000 unless run_as_user says otherwise. `$(` in what Sonde adds is escaped.
+ * automountServiceAccountToken is false. stage and relay are "restricted" and have requests and limits: 10m and 16Mi asked
+ * for, at most 500m (a lower quota would delay a state by a whole period of the kernel's) and 64Mi. All share uid 1000
+ * unless run_as_user says otherwise (stage and relay stay with 1000 beside a workload that is root), and gid and fsGroup
+ * 1000. `$` in what Sonde adds is escaped; in what the request says, the kubelet expands $(VAR) as always.
  */
 #pragma once
 
 #include "decide/decide.h"
 
-struct run_job {
-        const char *name; /* of the Job; from status once it is there */
+#define RUN_RELAY_CONTAINER    "relay"
+#define RUN_STAGE_CONTAINER    "stage"
+#define RUN_ANNOTATION_ATTEMPT "sonde.dev/attempt" /* of a Job: the attempt of its first pod */
+
+struct run_names {
+        const char *job; /* from status once it is there */
         const char *status_map, *data_map;
-        const char *access;    /* name of ServiceAccount, Role and RoleBinding */
-        uint64_t attempt;      /* the Job's: 1, or more for a Job after a failed one */
+        const char *access; /* of ServiceAccount, Role and RoleBinding */
+        uint64_t
+                attempt; /* of the Job's first pod: 1; for a Job after a failed one, one more than was seen */
+};
+
+struct run_job {
+        struct run_names names;
         const char *spec_hash; /* a checkpoint of another spec is not used; NULL: no checkpoint */
         const char *pod_image; /* holds /sonde-pod */
         const char *run_dir;   /* "/data" or "/sonde/run" */
@@ -33,12 +44,25 @@ struct run_job {
         int64_t run_as_user; /* below 0: 1000 */
 };
 
-/* Adds what must exist, in the order of creation. False: the container has no command; WHY is one sentence. */
+/*
+ * Adds what must exist, in the order of creation; nothing once the Job is there or was there (run_job_was_there()). False:
+ * the container has no command; WHY is one sentence. `container` and `pod` become part of the plan.
+ */
 bool run_job_plan(const struct view *v, struct decision *d, const struct run_job *job, const char **why);
+/* The request's status (see run_progress()) or the status ConfigMap says that there was such a Job: it is made once. */
+bool run_job_was_there(const struct view *v, const struct run_names *names);
 /*
  * The run has ended: takes ServiceAccount, Role and RoleBinding away. False: look-ups are under way, be called again. Call
  * it in the decision that makes the status terminal, and not any more afterwards.
  */
-bool run_job_dismiss(const struct view *v, struct decision *d, const char *access);
-/* The Job's name for a first attempt: the seed's name if nothing of that name is seen, else with the uid's hash. */
-const char *run_job_name(const struct view *v, const char *wanted, uint64_t attempt);
+bool run_job_dismiss(const struct view *v, struct decision *d, const struct run_names *names);
+/*
+ * In every decision after the end: a Job that would run once more (the workload has succeeded, but the relay was killed, and
+ * the Job counts that as a failure) is taken away with its pods.
+ */
+void run_job_halt(const struct view *v, struct decision *d, const struct run_names *names);
+/*
+ * The Job's name, to be written to status before the Job is created: WANTED if no Job of that name is there, else with 8
+ * characters of the uid's hash; with "-<attempt>" for later attempts. NULL: a look-up is under way, be called again.
+ */
+const char *run_job_name(const struct view *v, struct decision *d, const char *wanted, uint64_t attempt);

@@ -1,4 +1,554 @@
 /*
- * What every kind settle shares: what the objects of a run say about it.
+ * What every kind's settle shares: what the objects of a run say about it.
  */
 #include "kinds/run_seen.h"
+
+#include "kinds/run_internal.h"
+
+enum { SENTENCE_MAX = 500, QUOTE_MAX = 240, RESULT_MAX = 4 << 20 };
+
+/* The relay gives up after 10 minutes without the API; whatever holds it after that, nothing more comes. */
+#define RELAY_PATIENCE (11 * 60 * USEC_PER_SEC)
+/* A pod that should be gone by now. */
+#define ENDING_PATIENCE (60 * USEC_PER_SEC)
+/* A clock of another machine may be wrong by this much. */
+#define SKEW (5 * 60 * USEC_PER_SEC)
+
+/* ---- words */
+
+const char *run_sentence(const struct view *v, const char *fmt, ...)
+{
+        va_list ap;
+        char *text;
+
+        va_start(ap, fmt);
+        text = arena_vprintf(v->arena, fmt, ap);
+        va_end(ap);
+        text[utf8_cut(text, strlen(text), SENTENCE_MAX)] = '\0';
+        return text;
+}
+
+const char *run_quote(const struct view *v, struct str text)
+{
+        char *out;
+
+        text = str_trim(text);
+        out = arena_strndup(v->arena, text.p ? text.p : "", utf8_cut(text.p, text.n, QUOTE_MAX));
+        for (char *p = out; *p; p++)
+                if ((unsigned char)*p < ' ')
+                        *p = ' ';
+        return out;
+}
+
+const struct json *run_condition(const struct json *object, const char *type)
+{
+        json_foreach (c, json_at(json_at(object, "status"), "conditions"))
+                if (streq(json_str(c, "type"), type) && streq(json_str(c, "status"), "True"))
+                        return c;
+        return NULL;
+}
+
+static struct str last_line(struct str text)
+{
+        const char *newline;
+
+        text = str_trim(text);
+        newline = text.n ? memrchr(text.p, '\n', text.n) : NULL;
+        return newline ? str_n(newline + 1, text.n - (size_t)(newline + 1 - text.p)) : text;
+}
+
+/* ---- the status ConfigMap */
+
+static void problem(struct run_seen *s, const char *reason, const char *sentence)
+{
+        if (s->problem)
+                return;
+        s->problem_reason = reason;
+        s->problem = sentence;
+}
+
+/* A file that was there before the pod was: from a volume that was used before. */
+static bool of_earlier_use(const struct run_pod *p, const struct run_status *status)
+{
+        return p->created && status->timestamp && usec_add(status->timestamp, SKEW) < p->created;
+}
+
+static void read_status(const struct view *v, struct run_seen *s, const struct run_pod *p,
+                        const struct json *data)
+{
+        struct str text = json_text(json_at(data, RUN_KEY_STATUS));
+        struct err err = ERR_INIT;
+
+        if (!text.n)
+                return;
+        if (run_status_parse(v->arena, text, v->now, &s->status, &err) < 0) {
+                problem(s, "Malformed",
+                        run_sentence(v,
+                                     "the reported state is malformed and not used: %s; see what writes %s",
+                                     run_quote(v, str_of(err.text)), RUN_STATUS_FILE));
+                return;
+        }
+        if (of_earlier_use(p, &s->status)) {
+                problem(s, "Outdated",
+                        run_sentence(v, "the reported state is older than the pod and not used; see what "
+                                        "leaves " RUN_STATUS_FILE " in the volume"));
+                return;
+        }
+        s->has_status = true;
+}
+
+static void read_track(const struct view *v, struct run_seen *s, const struct json *data)
+{
+        struct str text = json_text(json_at(data, RUN_KEY_TRACK));
+        const struct json *j = text.n ? json_parse(v->arena, text, NULL, NULL) : NULL;
+
+        /* Without one there is no ETA, and that is all. */
+        s->has_track = j && track_parse(j, &s->track, NULL) == 0;
+}
+
+static void read_exit(const struct view *v, struct run_seen *s, struct str text)
+{
+        struct err err = ERR_INIT;
+
+        if (!s->has_exit && text.n)
+                s->has_exit = run_exit_parse(v->arena, text, &s->exit, &err) == 0;
+}
+
+/* What the newest pod has recorded, or, while there is none, the last that there was. */
+static bool is_current(const struct run_seen *s, const struct run_pod *p)
+{
+        if (!p->object)
+                return s->fence.pod[0] && s->fence.attempt >= s->names->attempt;
+        return streq(s->fence.pod, p->object->uid);
+}
+
+static bool is_recorded(const struct run_seen *s, const struct run_pod *p)
+{
+        return is_current(s, p) && run_state_terminal(s->fence.state);
+}
+
+static void read_map(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        const struct json *data = s->status_map ? json_at(s->status_map->json, "data") : NULL;
+        const char *complaint = json_str(data, RUN_KEY_PROBLEM);
+        struct err err = ERR_INIT;
+
+        s->fence = (struct run_fence){0};
+        s->has_status = s->has_track = s->has_exit = false;
+        s->problem = s->problem_reason = NULL;
+        if (!s->status_map)
+                return;
+        if (run_fence_read(data, &s->fence, &err) < 0) {
+                s->fence = (struct run_fence){0};
+                problem(s, "Malformed",
+                        run_sentence(v,
+                                     "the ConfigMap %s is malformed and not used: %s; nobody but the run's "
+                                     "own pod may change it",
+                                     s->status_map->name, run_quote(v, str_of(err.text))));
+                return;
+        }
+        if (!is_current(s, p))
+                return; /* an earlier pod's */
+        read_status(v, s, p, data);
+        read_track(v, s, data);
+        if (run_state_terminal(s->fence.state))
+                read_exit(v, s, json_text(json_at(data, RUN_KEY_EXIT)));
+        if (complaint && *complaint)
+                problem(s, "Refused", run_sentence(v, "%s", complaint));
+}
+
+static uint64_t attempt_of(const struct view *v, const struct run_seen *s, const struct run_pod *p)
+{
+        const struct json *before = json_at(json_at(v->request, "status"), "progress");
+        const char *note = s->job ? json_str(json_at(json_at(s->job->json, "metadata"), "annotations"),
+                                             RUN_ANNOTATION_ATTEMPT)
+                                  : NULL;
+        uint64_t attempt = 1;
+
+        if (!note || !str_to_u64(str_of(note), &attempt) || !attempt)
+                attempt = 1;
+        if (!s->fence.attempt && streq(json_str(before, "job"), s->names->job))
+                return MAX(attempt, (uint64_t)MAX(json_int(before, "attempt", 1), (int64_t)1));
+        if (!s->fence.pod[0] || is_current(s, p))
+                return MAX(attempt, s->fence.attempt);
+        return MAX(attempt, s->fence.attempt + 1);
+}
+
+/* ---- how it ended */
+
+static bool reported(const struct run_seen *s, const char *phase)
+{
+        return s->has_status && streq(s->status.phase, phase);
+}
+
+static bool job_goes_on(const struct run_seen *s)
+{
+        return s->job && !run_job_finished(s->job->json);
+}
+
+/* Asked to end, and ended then: an exit status of 0 does not say that the work was done. */
+static bool was_interrupted(const struct run_seen *s, const struct run_pod *p)
+{
+        usec_t asked = p->asked_to_end, finished = s->finished / USEC_PER_SEC * USEC_PER_SEC;
+
+        if (reported(s, "Complete"))
+                return false;
+        if (!p->object && job_goes_on(s))
+                return true; /* somebody deleted the pod, and the Job makes another */
+        if (!asked || !finished || finished < asked)
+                return false;
+        return finished > asked || s->has_status;
+}
+
+static bool has_ended_well(const struct run_seen *s, const struct run_pod *p)
+{
+        if (reported(s, "Failed") || was_interrupted(s, p))
+                return false;
+        if (s->has_exit)
+                return run_exit_success(&s->exit);
+        if (p->ended)
+                return p->exit_code == 0;
+        return is_recorded(s, p) && s->fence.state == RUN_SUCCEEDED;
+}
+
+/* The Job ran into its deadline before the workload came to its end. */
+static bool deadline_exceeded(const struct run_seen *s)
+{
+        const struct json *failed = s->job ? run_condition(s->job->json, "Failed") : NULL;
+        struct str text = json_text(json_at(failed, "lastTransitionTime"));
+        usec_t when;
+
+        if (!failed || !streq(json_str(failed, "reason"), "DeadlineExceeded"))
+                return false;
+        if (reported(s, "Complete"))
+                return false;
+        return !s->finished || !text.p || !time_parse(text, &when) || s->finished >= when;
+}
+
+static const char *hint_logs(const struct view *v, const struct run_seen *s)
+{
+        return arena_printf(v->arena, "kubectl logs job/%s", s->names->job);
+}
+
+static void fail(struct run_seen *s, const char *reason, const char *sentence)
+{
+        s->reason = reason;
+        s->sentence = sentence;
+}
+
+static void fail_workload(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        struct str line = s->has_exit ? last_line(s->exit.tail) : STR_NULL;
+        const char *how = s->has_exit ? run_exit_sentence(v->arena, &s->exit)
+                                      : arena_printf(v->arena, "exited with status %lld",
+                                                     (long long)p->exit_code);
+
+        if (reported(s, "Failed") && s->status.error)
+                fail(s, "WorkloadFailed",
+                     run_sentence(v, "the profiler reports a failure: %s; see %s",
+                                  run_quote(v, str_of(s->status.error)), hint_logs(v, s)));
+        else if (reported(s, "Failed"))
+                fail(s, "WorkloadFailed",
+                     run_sentence(v, "the profiler reports a failure without saying why; see %s",
+                                  hint_logs(v, s)));
+        else if (line.n)
+                fail(s, "WorkloadFailed",
+                     run_sentence(v, "the workload %s, and its last words were: %s; see %s", how,
+                                  run_quote(v, line), hint_logs(v, s)));
+        else
+                fail(s, "WorkloadFailed", run_sentence(v, "the workload %s; see %s", how, hint_logs(v, s)));
+}
+
+static bool out_of_memory(const struct run_seen *s, const struct run_pod *p)
+{
+        return streq(p->end_reason, "OOMKilled") ||
+               (s->has_exit && s->exit.oom && !run_exit_success(&s->exit));
+}
+
+/* The newest pod has ended, and not well. */
+static void explain_end(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        if (out_of_memory(s, p))
+                fail(s, "OutOfMemory",
+                     run_sentence(v,
+                                  "the workload was killed for want of memory (limit %s); raise "
+                                  "resources.limits.memory or have it use less",
+                                  p->memory ? p->memory : "the node's"));
+        else if (s->has_exit && s->exit.error)
+                fail(s, "WorkloadNotStarted",
+                     run_sentence(v, "the workload %s; check the command and that the image holds it",
+                                  run_exit_sentence(v->arena, &s->exit)));
+        else if (p->stage_failed)
+                fail(s, "StageFailed",
+                     run_sentence(v,
+                                  "the pod could not be prepared: stage exited with status %lld: %s; see "
+                                  "kubectl logs %s -c " RUN_STAGE_CONTAINER,
+                                  (long long)p->stage_code, run_quote(v, str_of(p->stage_message)),
+                                  p->object->name));
+        else if (was_interrupted(s, p))
+                fail(s, "Interrupted",
+                     run_sentence(v, "the pod was deleted while the workload ran; start the run again"));
+        else if (p->ended || s->has_exit || reported(s, "Failed"))
+                fail_workload(v, s, p);
+        else
+                fail(s, "PodFailed", run_sentence(v, "the pod failed and does not say why; see its events"));
+}
+
+/* Evicted, Preempting, NodeLost, Shutdown, …: the kubelet names them itself. */
+static void explain_pod(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        if (!streq(p->phase, "Failed") || !*p->reason || out_of_memory(s, p)) {
+                explain_end(v, s, p);
+                return;
+        }
+        fail(s, p->reason,
+             run_sentence(
+                     v, "the pod was ended by node %s: %s: %s; start the run again when the node can bear it",
+                     *p->node ? p->node : "(none)", p->reason,
+                     run_quote(v, str_of(*p->message ? p->message : "no reason is given"))));
+}
+
+/* ---- the Job */
+
+static const char *waited_for(const struct view *v)
+{
+        json_foreach (c, json_at(json_at(v->request, "status"), "conditions"))
+                if (streq(json_str(c, "type"), "Progressing") && streq(json_str(c, "status"), "False"))
+                        return json_str(c, "message");
+        return NULL;
+}
+
+static void explain_deadline(const struct view *v, struct run_seen *s)
+{
+        int64_t seconds = json_int(json_at(s->job->json, "spec"), "activeDeadlineSeconds", 0);
+        const char *before = waited_for(v);
+
+        fail(s, "DeadlineExceeded",
+             before ? run_sentence(v, "the run did not end within its %lld s; at last %s", (long long)seconds,
+                                   run_quote(v, str_of(before)))
+                    : run_sentence(v, "the run did not end within its %lld s; allow it more time or do less",
+                                   (long long)seconds));
+}
+
+static void explain_job(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        const struct json *failed = run_condition(s->job->json, "Failed");
+
+        if (deadline_exceeded(s))
+                explain_deadline(v, s);
+        else if (p->object || s->has_exit || reported(s, "Failed"))
+                explain_pod(v, s, p);
+        else
+                fail(s, "JobFailed",
+                     run_sentence(
+                             v, "the Job %s failed and its pods are gone: %s; start the run again",
+                             s->names->job,
+                             run_quote(v, str_of(json_str_or(failed, "message", "no reason is given")))));
+}
+
+/* ---- all together */
+
+/* The workload's end is known. */
+static bool has_ended(const struct run_seen *s, const struct run_pod *p)
+{
+        return is_recorded(s, p) || p->ended || p->over;
+}
+
+/* Nothing more will be recorded. */
+static bool is_quiet(const struct view *v, const struct run_seen *s, const struct run_pod *p)
+{
+        return is_recorded(s, p) || p->relay_ended || p->over || !p->object || !s->job ||
+               (s->finished && usec_add(s->finished, RELAY_PATIENCE) <= v->now);
+}
+
+static void say_what_is_missing(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        static const char missing[] = "the last states it reported and result.json may be missing";
+
+        if (is_recorded(s, p))
+                return;
+        if (p->relay_ended && p->relay_code != 0)
+                problem(s, "RelayLost",
+                        run_sentence(v, "the relay ended before all was recorded (%s, exit status %lld): %s",
+                                     *p->relay_reason ? p->relay_reason : "no reason is given",
+                                     (long long)p->relay_code, missing));
+        else
+                problem(s, "RelayLost",
+                        run_sentence(v, "the end of the run was not recorded by its relay: %s", missing));
+}
+
+/* The Job makes another pod, or may. One that may not fail at all, and whose pod has, need not be waited for. */
+static bool tries_again(const struct run_seen *s, const struct run_pod *p)
+{
+        return job_goes_on(s) && (!p->object || p->asked_to_end ||
+                                  json_int(json_at(s->job->json, "spec"), "backoffLimit", 0) > 0);
+}
+
+static void judge_ended(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        bool again = tries_again(s, p);
+
+        if (has_ended_well(s, p) && !deadline_exceeded(s)) {
+                s->life = RUN_LIFE_SUCCEEDED;
+                say_what_is_missing(v, s, p);
+                return;
+        }
+        if (s->job && !job_goes_on(s))
+                explain_job(v, s, p);
+        else
+                explain_pod(v, s, p);
+        s->life = again ? RUN_LIFE_WAITING : RUN_LIFE_FAILED;
+        if (again)
+                fail(s, "Retrying",
+                     run_sentence(v, "attempt %llu failed: %s", (unsigned long long)s->attempt, s->sentence));
+}
+
+/* Its grace period runs, in which its relay may record more; a pod of a dead node stays like that for ever. */
+static bool is_ending(const struct view *v, struct decision *d, const struct run_pod *p)
+{
+        usec_t until = usec_add(usec_add(p->asked_to_end, p->grace), ENDING_PATIENCE);
+
+        if (!p->object || !p->asked_to_end || !p->started || v->now >= until)
+                return false;
+        decide_again_at(d, until);
+        return true;
+}
+
+static void judge(const struct view *v, struct decision *d, struct run_seen *s, const struct run_pod *p)
+{
+        if (has_ended(s, p) && is_quiet(v, s, p)) {
+                judge_ended(v, s, p);
+        } else if (has_ended(s, p)) {
+                s->life = RUN_LIFE_RUNNING; /* its relay has still to record what came out */
+                decide_again_at(d, usec_add(s->finished ? s->finished : v->now, RELAY_PATIENCE));
+        } else if (!s->job) {
+                s->life = RUN_LIFE_FAILED;
+                fail(s, "JobDeleted",
+                     run_sentence(v,
+                                  "the Job %s was deleted by somebody before it ended; start the run again",
+                                  s->names->job));
+        } else if (is_ending(v, d, p)) {
+                s->life = RUN_LIFE_RUNNING;
+        } else if (run_condition(s->job->json, "Failed")) {
+                s->life = RUN_LIFE_FAILED;
+                explain_job(v, s, p);
+        } else if (run_condition(s->job->json, "Complete")) {
+                s->life = RUN_LIFE_SUCCEEDED; /* all containers of a pod that is gone ended with 0 */
+                say_what_is_missing(v, s, p);
+        } else if (p->started) {
+                s->life = RUN_LIFE_RUNNING;
+        } else {
+                s->life = RUN_LIFE_WAITING;
+                s->reason = run_pod_waits(v, p, &s->sentence);
+        }
+}
+
+/* ---- looking */
+
+static void read_all(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        read_map(v, s, p);
+        if (p->ended)
+                read_exit(v, s, str_of(p->end_message));
+        s->attempt = attempt_of(v, s, p);
+        s->started = s->has_exit && s->exit.started_at ? s->exit.started_at : p->started_at;
+        s->finished = s->has_exit && s->exit.finished_at ? s->exit.finished_at : p->finished_at;
+}
+
+/* The ConfigMaps as the server has them, because the cache may be behind. */
+static bool look_at_maps(const struct view *v, struct decision *d, struct run_seen *s)
+{
+        enum run_look look[2];
+        const struct object *found[] = {run_look_up(v, d, &KUBE_CONFIGMAP, s->names->status_map, &look[0]),
+                                        run_look_up(v, d, &KUBE_CONFIGMAP, s->names->data_map, &look[1])};
+
+        if (look[0] == LOOK_FAILED || look[1] == LOOK_FAILED)
+                decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
+        if (look[0] != LOOK_DONE || look[1] != LOOK_DONE)
+                return false;
+        if (found[0] && run_is_ours(v, found[0]->json))
+                s->status_map = found[0];
+        if (found[1] && run_is_ours(v, found[1]->json))
+                s->data_map = found[1];
+        return true;
+}
+
+/* The Job is not among the children. True: it is not there, and *RET_GONE says whether it was. */
+static bool look_for_job(const struct view *v, struct decision *d, const struct run_seen *s, bool *ret_gone)
+{
+        const struct object *found;
+        enum run_look look;
+
+        *ret_gone = run_job_was_there(v, s->names);
+        if (!*ret_gone)
+                return true;
+        found = run_look_up(v, d, &KUBE_JOB, s->names->job, &look);
+        if (look == LOOK_FAILED || (found && run_is_ours(v, found->json)))
+                decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
+        return look == LOOK_DONE && !(found && run_is_ours(v, found->json));
+}
+
+bool run_see(const struct view *v, struct decision *d, const struct run_names *names, struct run_seen *ret)
+{
+        struct run_pod p;
+        bool gone = false;
+
+        memset(ret, 0, sizeof(*ret));
+        ret->names = names;
+        ret->job = view_child(v, &KUBE_JOB, names->job);
+        ret->pod = run_newest_pod(v, ret->job);
+        ret->status_map = view_child(v, &KUBE_CONFIGMAP, names->status_map);
+        ret->data_map = view_child(v, &KUBE_CONFIGMAP, names->data_map);
+        run_pod_read(ret->pod, &p);
+        read_all(v, ret, &p);
+        if (!ret->job) {
+                if (!look_for_job(v, d, ret, &gone))
+                        return false;
+                if (!gone)
+                        return true;
+        }
+        if (!is_recorded(ret, &p) &&
+            (gone || run_job_finished(ret->job->json) || (has_ended(ret, &p) && is_quiet(v, ret, &p)))) {
+                if (!look_at_maps(v, d, ret))
+                        return false;
+                read_all(v, ret, &p);
+        }
+        judge(v, d, ret, &p);
+        return true;
+}
+
+/* ---- what came out */
+
+struct json *run_result(const struct view *v, const struct run_seen *seen)
+{
+        const struct json *map = seen->data_map ? seen->data_map->json : NULL;
+        struct str text = json_text(json_at(json_at(map, "data"), RUN_KEY_RESULT));
+        struct str packed = json_text(json_at(json_at(map, "binaryData"), RUN_KEY_RESULT ".gz"));
+        _cleanup_(buf_done) struct buf raw = BUF_INIT(RESULT_MAX), plain = BUF_INIT(RESULT_MAX);
+
+        if (text.n)
+                return json_parse(v->arena, text, NULL, NULL);
+        if (!packed.n || !buf_add_unbase64(&raw, packed) || gunzip_add(&plain, buf_str(&raw), NULL) < 0)
+                return NULL;
+        return json_parse(v->arena, buf_str(&plain), NULL, NULL);
+}
+
+const struct history_row *run_row(const struct view *v, const struct run_seen *seen, const char *shape)
+{
+        struct history_row *row = arena_new(v->arena, struct history_row);
+        usec_t began = seen->has_track ? seen->track.started : 0;
+
+        *row = (struct history_row){
+                .uid = meta_str(v->request, "uid"),
+                .attempt = seen->attempt,
+                .kind = v->type->kind,
+                .ns = meta_str(v->request, "namespace"),
+                .name = meta_str(v->request, "name"),
+                .shape = shape ? shape : "",
+                .outcome = seen->life == RUN_LIFE_SUCCEEDED ? "Succeeded" : "Failed",
+                .started = seen->started ? seen->started : began,
+                .finished = seen->finished ? seen->finished : v->now,
+                .track = seen->has_track ? arena_memdup(v->arena, &seen->track, sizeof(seen->track)) : NULL,
+        };
+        return row;
+}

@@ -5,12 +5,17 @@
  * alone never decides: a relay that was killed does not turn a success into a failure. What only the kubelet knows
  * (OOMKilled, evicted, image pull, unschedulable) is added from the pod.
  *
+ * A run has ended when the newest pod's workload has, and its relay has recorded it or cannot any more; a failure only when
+ * the Job makes no further pod. What is not recorded in the cache's copy of the ConfigMaps is looked up before it counts as
+ * missing: pods and ConfigMaps come by different watches.
+ *
  * A malformed status ConfigMap, or a status file that the relay refuses, is a problem, never an error: the last good state
  * stays, condition Reporting=False says it, and one Warning event is recorded when that condition turns.
  */
 #pragma once
 
 #include "decide/decide.h"
+#include "kinds/run_job.h"
 #include "run/run.h"
 
 enum run_life {
@@ -23,20 +28,33 @@ enum run_life {
 
 struct run_seen {
         enum run_life life;
-        const char *
-                reason; /* CamelCase: "OutOfMemory", "WorkloadFailed", "ImagePullFailed", "Evicted", "DeadlineExceeded", … */
-        const char *sentence; /* cause, evidence, next step; at most 500 bytes */
+        /*
+         * CamelCase; NULL: nothing special. Waiting: Unschedulable, ImagePullFailed, ContainerConfigError, ContainerWaiting,
+         * Retrying. Failed: WorkloadFailed, OutOfMemory, WorkloadNotStarted, StageFailed, Evicted, Interrupted,
+         * DeadlineExceeded, JobDeleted, JobFailed, or what the kubelet calls it.
+         */
+        const char *reason;
+        const char *sentence; /* cause, evidence, next step; at most 500 bytes; NULL: nothing to say */
+        const struct run_names *names;
         const struct object *job, *pod /* the newest */, *status_map, *data_map;
+        uint64_t attempt;       /* of the newest pod, as far as that is known; from 1 */
         struct run_fence fence; /* attempt 0: there is none */
         bool has_status, has_track, has_exit;
         struct run_status status; /* of this attempt */
         struct track track;
         struct run_exit exit;
-        const char *problem; /* why the present state is not the latest; NULL: nothing */
+        usec_t started, finished; /* of the newest pod's workload; 0: not known */
+        const char *problem;      /* why the present state is not the latest; NULL: nothing */
+        const char *problem_reason;
 };
 
-void run_see(const struct view *v, const char *job_name, const char *status_map, const char *data_map,
-             struct run_seen *ret);
+static inline bool run_over(const struct run_seen *seen)
+{
+        return seen->life >= RUN_LIFE_SUCCEEDED;
+}
+
+/* False: nothing can be said yet (look-ups are under way, or the cache is behind); leave the status as it is. */
+bool run_see(const struct view *v, struct decision *d, const struct run_names *names, struct run_seen *ret);
 /* result.json, or NULL (in the arena; also from the gzipped form). */
 struct json *run_result(const struct view *v, const struct run_seen *seen);
 
@@ -44,12 +62,20 @@ struct json *run_result(const struct view *v, const struct run_seen *seen);
  * status.progress, one shape across kinds:
  *
  *     {percent, phase, phaseNumber, totalPhases, step: "5/12", currentStep, totalSteps, subPhase, message, attempt,
- *      gpuConfig, startedAt, updatedAt, estimatedCompletion: {low, mid, high, basis}}
+ *      gpuConfig, startedAt, updatedAt, estimatedCompletion: {low, mid, high, basis}, job, pod}
  *
- * startedAt is the first attempt's, kept from the request's status. Also sets the conditions Progressing (False, NotMoving,
- * when it does not move; the decision is then asked for again at that time) and Reporting. PRIORS may be NULL.
+ * startedAt is the first attempt's, kept from the request's status; `job` is there once the Job was seen. Also sets the
+ * conditions Progressing (False, NotMoving, when it does not move; the decision is then asked for again at that time) and
+ * Reporting. PRIORS may be NULL.
  */
 void run_progress(const struct view *v, struct decision *d, const struct run_seen *seen,
                   const struct priors *priors, struct json *status);
+/*
+ * The conditions Ready and Stalled of a kind for which the run is all there is, and the event of its end. Stalled is True
+ * for a failure alone.
+ */
+void run_ready(const struct view *v, struct decision *d, const struct run_seen *seen, struct json *status);
+/* What the history knows of SHAPE, in *RET (NULL: nothing). False: a look-up is under way, be called again. */
+bool run_priors(const struct view *v, struct decision *d, const char *shape, const struct priors **ret);
 /* The row for the history, in the view's arena. */
 const struct history_row *run_row(const struct view *v, const struct run_seen *seen, const char *shape);

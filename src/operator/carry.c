@@ -166,10 +166,10 @@ static struct json *stalled_status(struct task *t, struct json *status)
         return status;
 }
 
-static bool write_status(struct task *t)
+static void send_status(struct task *t, struct json *status)
 {
         struct arena *a = &t->arena;
-        struct json *status = t->decision.status, *body;
+        struct json *body;
         const struct json *req = t->view.request;
         struct kube_request r = {.verb = KUBE_APPLY,
                                  .type = t->rt->c->type,
@@ -177,17 +177,6 @@ static bool write_status(struct task *t)
                                  .force = true,
                                  .metadata_only = true};
 
-        if (t->stalled_reason)
-                status = stalled_status(t, status);
-        if (!status || json_equal(status, json_at(req, "status")))
-                return false;
-        /* It differs by what others wrote, or by what the server made of ours: writing it again changed nothing. */
-        t->target_hash = carry_hash(t, status);
-        if (settled_known(t->item, meta_str(req, "uid"), meta_str(req, "resourceVersion"), t->target_hash))
-                return false;
-        if (t->stalled_reason)
-                decide_event(&t->decision, &t->view, EVENT_WARNING, t->stalled_reason, "%s",
-                             t->stalled_message);
         body = json_build(
                 a,
                 "{'apiVersion': %s, 'kind': %s, 'metadata': {'name': %s, 'namespace': %s, 'uid': %s, "
@@ -203,6 +192,55 @@ static bool write_status(struct task *t)
         }
         r.body = str_of(json_print(a, body));
         carry_send(t, &r, on_status_written);
+}
+
+static void on_recorded(void *arg, const struct err *err)
+{
+        struct task *t = arg;
+
+        if (err) {
+                LOG_ERROR(loop_log(t->rt->op->cfg.loop),
+                          "The history does not take a run; trying again later",
+                          F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns),
+                          F_STR("name", t->name), F_ERR(err));
+                try_later(t, 0);
+                return;
+        }
+        t->recorded = true;
+        t->step--;
+        carry_next(t);
+}
+
+/* A status that says that a run has ended is not written before the run is in the history. */
+static bool record_row(struct task *t)
+{
+        struct history *history = t->rt->op->cfg.history;
+
+        if (!t->decision.row || !history || t->recorded)
+                return false;
+        history_record(history, t->decision.row, on_recorded, t);
+        return true;
+}
+
+static bool write_status(struct task *t)
+{
+        struct json *status = t->decision.status;
+        const struct json *req = t->view.request;
+
+        if (t->stalled_reason)
+                status = stalled_status(t, status);
+        if (!status || json_equal(status, json_at(req, "status")))
+                return false;
+        /* It differs by what others wrote, or by what the server made of ours: writing it again changed nothing. */
+        t->target_hash = carry_hash(t, status);
+        if (settled_known(t->item, meta_str(req, "uid"), meta_str(req, "resourceVersion"), t->target_hash))
+                return false;
+        if (record_row(t))
+                return true;
+        if (t->stalled_reason)
+                decide_event(&t->decision, &t->view, EVENT_WARNING, t->stalled_reason, "%s",
+                             t->stalled_message);
+        send_status(t, status);
         return true;
 }
 

@@ -47,11 +47,24 @@ static struct json *member_object(struct arena *a, struct json *o, const char *k
         return m ? m : json_set(a, o, key, json_object(a));
 }
 
-/* Adds what every child has: type, place, owner, labels, and a hash of the plan itself. */
+/* What the watches select by. */
+static void label(struct task *t, struct json *meta)
+{
+        struct arena *a = &t->arena;
+        struct json *labels = member_object(a, meta, "labels");
+
+        json_set(a, labels, OPERATOR_LABEL_MANAGED_BY, json_string(a, "sonde"));
+        json_set(a, labels, OPERATOR_LABEL_CONTROLLER, json_string(a, t->rt->c->name));
+}
+
+/*
+ * Adds what every child has: type, place, owner, labels, and a hash of the plan itself. A pod template's pods are
+ * watched as well: the labels go there, too.
+ */
 static void dress(struct task *t, struct must_exist *e)
 {
         struct arena *a = &t->arena;
-        struct json *o = e->json, *meta, *owners = json_array(a), *labels;
+        struct json *o = e->json, *meta, *owners = json_array(a), *template;
 
         json_set(a, o, "apiVersion", json_string(a, kube_api_version(e->type, a)));
         json_set(a, o, "kind", json_string(a, e->type->kind));
@@ -59,9 +72,10 @@ static void dress(struct task *t, struct must_exist *e)
         meta = member_object(a, o, "metadata");
         json_set(a, meta, "namespace", json_string(a, t->ns));
         json_set(a, meta, "ownerReferences", owners);
-        labels = member_object(a, meta, "labels");
-        json_set(a, labels, OPERATOR_LABEL_MANAGED_BY, json_string(a, "sonde"));
-        json_set(a, labels, OPERATOR_LABEL_CONTROLLER, json_string(a, t->rt->c->name));
+        label(t, meta);
+        template = json_at(json_at(o, "spec"), "template");
+        if (template)
+                label(t, member_object(a, template, "metadata"));
         json_set(a, member_object(a, meta, "annotations"), OPERATOR_ANNOTATION_PLAN,
                  json_string(a, t->target_hash));
 }

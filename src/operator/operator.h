@@ -27,6 +27,7 @@
  * Children get, beside what the plan says: the request as controlling owner, the labels
  * app.kubernetes.io/managed-by=sonde and sonde.dev/controller=NAME (which the watches select by), and the annotation
  * sonde.dev/plan, a hash of what was planned, so that a changed plan is applied even where it only leaves something out.
+ * A Job's pod template gets the two labels as well.
  *
  * Requests without a status subresource (ConfigMaps) have their status as JSON in the annotation sonde.dev/status.
  */

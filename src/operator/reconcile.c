@@ -14,6 +14,8 @@ void task_free(struct task *t)
         if (!t)
                 return;
         kube_cancel(t->call);
+        if (t->rt->op->cfg.history)
+                history_cancel(t->rt->op->cfg.history, t);
         decision_done(&t->decision);
         vec_done(&t->answers);
         arena_pool_give(&t->rt->arenas, &t->arena);
@@ -162,11 +164,67 @@ static void send_lookup(struct task *t, const struct want *want)
         t->call = kube_send(t->rt->op->cfg.kube, &r, on_lookup, t);
 }
 
+/* ---- priors: from the history, mostly at once */
+
+static void on_priors(void *arg)
+{
+        struct task *t = arg;
+
+        t->priors_asked--;
+        if (!t->awaits_priors || t->priors_asked)
+                return;
+        t->awaits_priors = false;
+        look_up_next(t);
+}
+
+/* NULL: they are under way, on_priors() comes. */
+static const struct answer *ask_history(struct task *t, const struct want *want)
+{
+        struct history *history = t->rt->op->cfg.history;
+        struct answer *answer = arena_new(&t->arena, struct answer);
+        const struct priors *priors = NULL;
+
+        answer->want = *want;
+        if (!history)
+                return answer;
+        if (history_priors(history, want->name, on_priors, t, &priors) == 0) {
+                t->priors_asked++;
+                return NULL;
+        }
+        if (priors && priors->n)
+                answer->priors = arena_memdup(&t->arena, priors, sizeof(*priors));
+        return answer;
+}
+
+/* Who wants what is in memory anyway need not be called twice for it. */
+static const struct answer *recall(void *arg, const struct want *want)
+{
+        return want->kind == WANT_PRIORS ? ask_history(arg, want) : NULL;
+}
+
+static bool look_up_priors(struct task *t, const struct want *want)
+{
+        const struct answer *answer = t->priors_asked ? NULL : ask_history(t, want);
+
+        t->awaits_priors = !answer;
+        if (!answer)
+                return false;
+        *vec_push(&t->answers) = *answer;
+        t->lookup++;
+        return true;
+}
+
 static void look_up_next(struct task *t)
 {
-        if (t->lookup < t->decision.n_wants) {
-                send_lookup(t, &t->decision.wants[t->lookup]);
-                return;
+        while (t->lookup < t->decision.n_wants) {
+                const struct want *want = &t->decision.wants[t->lookup];
+
+                if (want->kind != WANT_PRIORS) {
+                        send_lookup(t, want);
+                        return;
+                }
+                if (!look_up_priors(t, want))
+                        return;
         }
         decide(t);
 }
@@ -181,6 +239,15 @@ static void give_up_asking(struct task *t)
         runtime_finished(t, QUEUE_RETRY, RESULT_ERROR);
 }
 
+/* What the history knows costs the server nothing and does not count. */
+static bool wants_only_priors(const struct decision *d)
+{
+        for (size_t i = 0; i < d->n_wants; i++)
+                if (d->wants[i].kind != WANT_PRIORS)
+                        return false;
+        return true;
+}
+
 static void decide(struct task *t)
 {
         const struct controller *c = t->rt->c;
@@ -189,11 +256,13 @@ static void decide(struct task *t)
         t->lookup = 0;
         t->view.answers = t->answers.v;
         t->view.n_answers = t->answers.n;
+        t->view.recall = recall;
+        t->view.recall_arg = t;
         c->plan(&t->view, &t->decision);
         c->settle(&t->view, &t->decision);
         if (t->decision.n_wants == 0)
                 carry_out(t);
-        else if (t->rounds++ < ROUNDS_MAX)
+        else if (wants_only_priors(&t->decision) || t->rounds++ < ROUNDS_MAX)
                 look_up_next(t);
         else
                 give_up_asking(t);

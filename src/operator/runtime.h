@@ -89,6 +89,9 @@ struct task {
         usec_t began;
         size_t step; /* of carry.c */
         size_t lookup;
+        unsigned priors_asked; /* calls of the history that are still to come */
+        bool awaits_priors;    /* and goes on when they have come */
+        bool recorded;         /* the decision's row is in the history */
         struct must_exist *creating;
         struct source *target; /* NULL: a kind that is not watched */
         const char *target_name, *target_uid, *target_hash;

@@ -1,0 +1,66 @@
+/*
+ * run_internal.h - what the files about a run share.
+ *
+ *   run_job.c       what must exist
+ *   run_pod.c       what the kubelet says about a pod
+ *   run_seen.c      what everything together says about the run
+ *   run_progress.c  how the request's status tells it
+ */
+#pragma once
+
+#include "kinds/run_job.h"
+#include "kinds/run_seen.h"
+
+#define RUN_LOOK_AGAIN (5 * USEC_PER_SEC)
+
+/* ---- run_job.c */
+
+enum run_look { LOOK_UNDER_WAY, LOOK_FAILED, LOOK_DONE };
+
+/* One object as the server has it, or NULL. */
+const struct object *run_look_up(const struct view *v, struct decision *d, const struct kube_type *type,
+                                 const char *name, enum run_look *ret_look);
+bool run_is_ours(const struct view *v, const struct json *object); /* by its controlling owner's uid */
+bool run_job_finished(const struct json *job);
+
+/* ---- run_pod.c */
+
+struct run_pod {
+        const struct object *object; /* NULL: there is none */
+        const char *node;            /* "" before it has one */
+        usec_t created;
+        usec_t asked_to_end; /* when its deletion was asked for, to the second; 0: it was not */
+        usec_t grace;        /* that it then has */
+        bool over;           /* phase Succeeded or Failed: nothing of it runs any more */
+        const char *phase, *reason, *message;
+        const char *workload; /* the container's name */
+        bool started, ended;  /* the workload */
+        usec_t started_at, finished_at;
+        int64_t exit_code;
+        const char *end_reason;  /* the kubelet's: OOMKilled, Error, … */
+        const char *end_message; /* the termination message, where `run` writes how it ended */
+        const char *memory;      /* limits.memory of the workload, or NULL */
+        bool relay_ended;
+        int64_t relay_code;
+        const char *relay_reason;
+        bool stage_failed;
+        int64_t stage_code;
+        const char *stage_message;
+        const char *wait_reason,
+                *wait_message; /* of the first container that waits for something; NULL: none */
+};
+
+/* The newest pod of a Job, or NULL. */
+const struct object *run_newest_pod(const struct view *v, const struct object *job);
+void run_pod_read(const struct object *object, struct run_pod *ret); /* OBJECT may be NULL */
+/* Why the workload has not started, where that is known: a reason, and the sentence. */
+const char *run_pod_waits(const struct view *v, const struct run_pod *p, const char **ret_sentence);
+
+/* ---- run_seen.c */
+
+/* A sentence in the arena, cut at 500 bytes. */
+const char *run_sentence(const struct view *v, const char *fmt, ...) _printf_(2, 3);
+/* What somebody else said, on one line and short enough to leave room for the rest of the sentence. */
+const char *run_quote(const struct view *v, struct str text);
+/* The condition of an object when it is True, or NULL. */
+const struct json *run_condition(const struct json *object, const char *type);

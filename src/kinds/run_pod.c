@@ -1,0 +1,189 @@
+/*
+ * What the kubelet says about a pod of a run.
+ */
+#include "kinds/run_internal.h"
+
+static usec_t time_at(const struct json *object, const char *key)
+{
+        struct str text = json_text(json_at(object, key));
+        usec_t t;
+
+        return text.p && time_parse(text, &t) ? t : 0;
+}
+
+/* ---- which one */
+
+/* Of two pods made within one second the one that is not going away is the newer one. */
+static bool newer(const struct object *a, const struct object *b)
+{
+        usec_t x = time_at(json_at(a->json, "metadata"), "creationTimestamp");
+        usec_t y = time_at(json_at(b->json, "metadata"), "creationTimestamp");
+        struct run_pod p, q;
+
+        if (x != y)
+                return x > y;
+        run_pod_read(a, &p);
+        run_pod_read(b, &q);
+        if (!p.asked_to_end != !q.asked_to_end)
+                return !p.asked_to_end;
+        if (p.over != q.over)
+                return !p.over;
+        return strcmp(a->name, b->name) > 0;
+}
+
+const struct object *run_newest_pod(const struct view *v, const struct object *job)
+{
+        const struct object *best = NULL;
+
+        for (size_t i = 0; job && i < v->n_children; i++) {
+                const struct object *o = &v->children[i];
+
+                if (o->type == &KUBE_POD && streq(meta_controller_uid(o->json), job->uid) &&
+                    (!best || newer(o, best)))
+                        best = o;
+        }
+        return best;
+}
+
+/* ---- reading it */
+
+static const struct json *status_of(const struct json *pod, const char *list, const char *name)
+{
+        return json_find_named(json_at(json_at(pod, "status"), list), name);
+}
+
+static const char *workload_name(const struct json *pod)
+{
+        const struct json *notes = json_at(json_at(pod, "metadata"), "annotations");
+        const char *name = json_str(notes, "kubectl.kubernetes.io/default-container");
+        const struct json *first = json_first(json_at(json_at(pod, "spec"), "containers"));
+
+        return name ? name : json_str_or(first, "name", "");
+}
+
+static void read_workload(struct run_pod *p, const struct json *pod)
+{
+        const struct json *state = json_at(status_of(pod, "containerStatuses", p->workload), "state");
+        const struct json *ended = json_at(state, "terminated"), *running = json_at(state, "running");
+        const struct json *spec = json_find_named(json_at(json_at(pod, "spec"), "containers"), p->workload);
+
+        p->started = running || ended;
+        p->started_at = time_at(running ? running : ended, "startedAt");
+        p->memory = json_str(json_at(json_at(spec, "resources"), "limits"), "memory");
+        if (!ended)
+                return;
+        p->ended = true;
+        p->finished_at = time_at(ended, "finishedAt");
+        p->exit_code = json_int(ended, "exitCode", -1);
+        p->end_reason = json_str_or(ended, "reason", "");
+        p->end_message = json_str(ended, "message");
+}
+
+static void read_helpers(struct run_pod *p, const struct json *pod)
+{
+        const struct json *relay = json_at(
+                json_at(status_of(pod, "containerStatuses", RUN_RELAY_CONTAINER), "state"), "terminated");
+        const struct json *stage = json_at(
+                json_at(status_of(pod, "initContainerStatuses", RUN_STAGE_CONTAINER), "state"), "terminated");
+
+        if (relay) {
+                p->relay_ended = true;
+                p->relay_code = json_int(relay, "exitCode", -1);
+                p->relay_reason = json_str_or(relay, "reason", "");
+        }
+        p->stage_code = stage ? json_int(stage, "exitCode", -1) : 0;
+        p->stage_failed = p->stage_code != 0;
+        p->stage_message = json_str(stage, "message");
+}
+
+/* "PodInitializing" and "ContainerCreating" say that all is well. */
+static void read_waiting(struct run_pod *p, const struct json *pod)
+{
+        static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+
+        for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+                json_foreach (c, json_at(json_at(pod, "status"), lists[i])) {
+                        const struct json *waiting = json_at(json_at(c, "state"), "waiting");
+                        const char *reason = json_str(waiting, "reason");
+
+                        if (!reason || streq(reason, "PodInitializing") ||
+                            streq(reason, "ContainerCreating") || p->wait_reason)
+                                continue;
+                        p->wait_reason = reason;
+                        p->wait_message = json_str_or(waiting, "message", "");
+                }
+}
+
+void run_pod_read(const struct object *object, struct run_pod *ret)
+{
+        const struct json *pod = object ? object->json : NULL, *meta = json_at(pod, "metadata");
+        const struct json *status = json_at(pod, "status");
+        usec_t deletion = time_at(meta, "deletionTimestamp");
+        int64_t grace = json_int(meta, "deletionGracePeriodSeconds", 0);
+
+        *ret = (struct run_pod){.object = object};
+        ret->node = json_str_or(json_at(pod, "spec"), "nodeName", "");
+        ret->created = time_at(meta, "creationTimestamp");
+        ret->grace = (usec_t)MIN(MAX(grace, (int64_t)0), (int64_t)1 << 32) * USEC_PER_SEC;
+        if (deletion)
+                ret->asked_to_end = MAX(usec_sub(deletion, ret->grace), (usec_t)1);
+        ret->phase = json_str_or(status, "phase", "");
+        ret->over = streq(ret->phase, "Succeeded") || streq(ret->phase, "Failed");
+        ret->reason = json_str_or(status, "reason", "");
+        ret->message = json_str_or(status, "message", "");
+        ret->workload = workload_name(pod);
+        read_workload(ret, pod);
+        read_helpers(ret, pod);
+        read_waiting(ret, pod);
+}
+
+/* ---- why it waits */
+
+struct wait_cause {
+        const char *reason; /* the kubelet's */
+        const char *ours;
+        const char *next;
+};
+
+static const struct wait_cause wait_causes[] = {
+        {"ErrImagePull", "ImagePullFailed", "check the image's name and the pull secrets"},
+        {"ImagePullBackOff", "ImagePullFailed", "check the image's name and the pull secrets"},
+        {"InvalidImageName", "ImagePullFailed", "correct the image's name"},
+        {"ErrImageNeverPull", "ImagePullFailed", "load the image on the node, or allow to pull it"},
+        {"ImageInspectError", "ImagePullFailed", "check the image"},
+        {"RegistryUnavailable", "ImagePullFailed", "check the registry"},
+        {"CreateContainerConfigError", "ContainerConfigError",
+         "create what the container refers to, or correct the reference"},
+        {"CreateContainerError", "ContainerConfigError", "check command, image and mounts"},
+        {"RunContainerError", "ContainerConfigError", "check command, image and mounts"},
+        {NULL, "ContainerWaiting", "see the pod's events"},
+};
+
+static const char *unschedulable(const struct json *pod)
+{
+        json_foreach (c, json_at(json_at(pod, "status"), "conditions"))
+                if (streq(json_str(c, "type"), "PodScheduled") && streq(json_str(c, "status"), "False"))
+                        return json_str_or(c, "message", "");
+        return NULL;
+}
+
+const char *run_pod_waits(const struct view *v, const struct run_pod *p, const char **ret_sentence)
+{
+        const char *message = p->object ? unschedulable(p->object->json) : NULL;
+        const struct wait_cause *cause = wait_causes;
+
+        *ret_sentence = NULL;
+        if (message) {
+                *ret_sentence = run_sentence(
+                        v, "no node takes the pod: %s; free what it asks for, or ask for less",
+                        run_quote(v, str_of(message)));
+                return "Unschedulable";
+        }
+        if (!p->wait_reason)
+                return NULL;
+        while (cause->reason && !streq(cause->reason, p->wait_reason))
+                cause++;
+        *ret_sentence = run_sentence(v, "the pod cannot start: %s: %s; %s", p->wait_reason,
+                                     run_quote(v, str_of(p->wait_message)), cause->next);
+        return cause->ours;
+}

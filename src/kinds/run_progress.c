@@ -1,0 +1,210 @@
+/*
+ * How the request's status tells of a run: status.progress and the conditions.
+ */
+#include "kinds/run_internal.h"
+
+static struct json *time_json(struct arena *a, usec_t when)
+{
+        char text[TIME_TEXT_MAX];
+
+        return when ? json_string(a, time_format(when, text)) : NULL;
+}
+
+static const struct json *progress_before(const struct view *v, const struct run_seen *s)
+{
+        const struct json *before = json_at(json_at(v->request, "status"), "progress");
+
+        return streq(json_str(before, "job"), s->names->job) ? before : NULL;
+}
+
+/* ---- status.progress */
+
+/* What the last good state of this attempt said. */
+static void keep_reported(struct arena *a, struct json *progress, const struct json *before)
+{
+        static const char *const members[] = {"percent", "phase",       "phaseNumber", "totalPhases",
+                                              "step",    "currentStep", "totalSteps",  "subPhase",
+                                              "message", "gpuConfig",   "updatedAt",   "estimatedCompletion"};
+
+        for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+                const struct json *value = json_at(before, members[i]);
+
+                json_set(a, progress, members[i], value ? json_copy(a, value) : NULL);
+        }
+}
+
+static void set_reported(struct arena *a, struct json *progress, const struct run_status *st)
+{
+        json_set(a, progress, "phase", json_string(a, st->phase));
+        if (st->phase_number > 0) {
+                json_set(a, progress, "phaseNumber", json_i64(a, st->phase_number));
+                json_set(a, progress, "totalPhases", json_i64(a, st->total_phases));
+        }
+        if (st->has_progress) {
+                json_set(a, progress, "step",
+                         json_string(a, arena_printf(a, "%lld/%lld", (long long)st->current_step,
+                                                     (long long)st->total_steps)));
+                json_set(a, progress, "currentStep", json_i64(a, st->current_step));
+                json_set(a, progress, "totalSteps", json_i64(a, st->total_steps));
+                json_set(a, progress, "subPhase", json_string(a, st->sub_phase));
+        }
+        json_set(a, progress, "message", json_string(a, st->message));
+        if (st->has_gpu_config)
+                json_set(a, progress, "gpuConfig",
+                         json_build(a, "{'currentGpus': %lld, 'parallelMapping': %s}",
+                                    (long long)st->current_gpus, st->parallel_mapping));
+}
+
+static void set_estimate(struct arena *a, struct json *progress, const struct eta *eta)
+{
+        if (eta->known)
+                json_set(a, progress, "estimatedCompletion",
+                         json_build(a, "{'low': %p, 'mid': %p, 'high': %p, 'basis': %s}",
+                                    (void *)time_json(a, eta->low), (void *)time_json(a, eta->mid),
+                                    (void *)time_json(a, eta->high), eta->basis));
+}
+
+/* The first attempt's, whatever came after it. */
+static usec_t started_at(const struct run_seen *s, const struct json *before)
+{
+        struct str text = json_text(json_at(before, "startedAt"));
+        usec_t first;
+
+        if (text.p && time_parse(text, &first))
+                return first;
+        return s->has_track && s->track.started ? s->track.started : s->started;
+}
+
+static struct json *progress_json(const struct view *v, const struct run_seen *s, const struct progress *now)
+{
+        struct arena *a = v->arena;
+        const struct json *any = progress_before(v, s), *before = any;
+        struct json *progress = json_object(a);
+
+        if ((uint64_t)json_int(before, "attempt", 0) != s->attempt)
+                before = NULL;
+        if (s->has_status) {
+                set_reported(a, progress, &s->status);
+                json_set(a, progress, "percent", json_double(a, now->percent));
+                json_set(a, progress, "updatedAt",
+                         time_json(a, s->has_track ? s->track.moved : s->status.timestamp));
+                set_estimate(a, progress, &now->eta);
+        } else {
+                keep_reported(a, progress, before);
+        }
+        if (s->life == RUN_LIFE_SUCCEEDED)
+                json_set(a, progress, "percent", json_i64(a, 100));
+        if (run_over(s))
+                json_remove(progress, "estimatedCompletion");
+        json_set(a, progress, "attempt", json_u64(a, s->attempt));
+        json_set(a, progress, "startedAt", time_json(a, started_at(s, any)));
+        json_set(a, progress, "job", json_string(a, s->names->job));
+        json_set(a, progress, "pod", json_string(a, s->pod ? s->pod->name : json_str(before, "pod")));
+        return progress;
+}
+
+/* ---- conditions */
+
+static const struct json *condition_before(const struct view *v, const char *type)
+{
+        json_foreach (c, json_at(json_at(v->request, "status"), "conditions"))
+                if (streq(json_str(c, "type"), type))
+                        return c;
+        return NULL;
+}
+
+static void say_progressing(const struct view *v, const struct run_seen *s, const struct progress *now,
+                            struct json *status)
+{
+        const char *sentence = s->sentence ? s->sentence : "";
+
+        switch (s->life) {
+        case RUN_LIFE_NONE:
+                decide_condition(v, status, "Progressing", "True", "Creating", "the run is being set up");
+                break;
+        case RUN_LIFE_WAITING:
+                /* What only somebody else can change does not progress. */
+                decide_condition(v, status, "Progressing",
+                                 !s->reason || streq(s->reason, "Retrying") ? "True" : "False",
+                                 s->reason ? s->reason : "Waiting",
+                                 s->reason ? sentence : "the pod has not started yet");
+                break;
+        case RUN_LIFE_RUNNING:
+                if (now->moving)
+                        decide_condition(v, status, "Progressing", "True", "Running", "the workload runs");
+                else
+                        decide_condition(v, status, "Progressing", "False", "NotMoving",
+                                         "the workload runs, but has reported nothing for far longer than "
+                                         "its steps take; see its log");
+                break;
+        case RUN_LIFE_SUCCEEDED:
+                decide_condition(v, status, "Progressing", "False", "Succeeded", "the run has succeeded");
+                break;
+        case RUN_LIFE_FAILED:
+                decide_condition(v, status, "Progressing", "False", s->reason, sentence);
+                break;
+        }
+}
+
+/* One event when it turns: a profiler that writes nonsense every second is told once. */
+static void say_reporting(const struct view *v, struct decision *d, const struct run_seen *s,
+                          struct json *status)
+{
+        const struct json *before = condition_before(v, "Reporting");
+
+        if (s->problem) {
+                if (!streq(json_str(before, "status"), "False"))
+                        decide_event(d, v, EVENT_WARNING, s->problem_reason, "%s", s->problem);
+                decide_condition(v, status, "Reporting", "False", s->problem_reason, s->problem);
+        } else if (s->has_status) {
+                decide_condition(v, status, "Reporting", "True", "Reported", "the run reports its progress");
+        } else if (!before) {
+                decide_condition(v, status, "Reporting", "Unknown", "NothingYet",
+                                 "the run has not reported anything yet");
+        }
+}
+
+void run_progress(const struct view *v, struct decision *d, const struct run_seen *seen,
+                  const struct priors *priors, struct json *status)
+{
+        struct progress now = {.moving = true};
+
+        if (seen->has_status && seen->has_track) {
+                track_progress(&seen->track, run_status_plan(v->arena, &seen->status), priors, v->now, &now);
+                if (seen->life == RUN_LIFE_RUNNING && now.moving && now.not_moving_at)
+                        decide_again_at(d, now.not_moving_at);
+        } else if (seen->has_status && seen->status.overall >= 0) {
+                now.percent = seen->status.overall;
+        }
+        if (seen->life != RUN_LIFE_NONE)
+                json_set(v->arena, status, "progress", progress_json(v, seen, &now));
+        say_progressing(v, seen, &now, status);
+        say_reporting(v, d, seen, status);
+}
+
+void run_ready(const struct view *v, struct decision *d, const struct run_seen *seen, struct json *status)
+{
+        const char *sentence = seen->sentence ? seen->sentence : "";
+
+        if (seen->life == RUN_LIFE_SUCCEEDED) {
+                decide_condition(v, status, "Ready", "True", "Succeeded", "the run has succeeded");
+                decide_condition(v, status, "Stalled", "False", "Succeeded", "the run has succeeded");
+                decide_event(d, v, EVENT_NORMAL, "Succeeded", "the run has succeeded");
+        } else if (seen->life == RUN_LIFE_FAILED) {
+                decide_condition(v, status, "Ready", "False", seen->reason, sentence);
+                decide_condition(v, status, "Stalled", "True", seen->reason, sentence);
+                decide_event(d, v, EVENT_WARNING, seen->reason, "%s", sentence);
+        } else {
+                decide_condition(v, status, "Ready", "False", "InProgress", "the run has not ended yet");
+                decide_condition(v, status, "Stalled", "False", "InProgress", "the run has not ended yet");
+        }
+}
+
+bool run_priors(const struct view *v, struct decision *d, const char *shape, const struct priors **ret)
+{
+        const struct want want = {.kind = WANT_PRIORS, .name = shape};
+        const struct answer *answer = shape && *shape ? decide_want(d, v, &want) : NULL;
+
+        *ret = answer ? answer->priors : NULL;
+        return answer || !shape || !*shape;
+}
