@@ -3,7 +3,7 @@
  */
 #include "run/status.h"
 
-enum { DEPTH_MAX = 16, NODES_MAX = 8192 };
+enum { DEPTH_MAX = 16, OTHERS_MAX = 64 };
 
 static const int64_t number_max = 1000000000;
 static const usec_t future_max = 5 * 60 * USEC_PER_SEC;
@@ -278,9 +278,9 @@ static void read_rest(const struct reading *r)
         if (json_is(details, JSON_OBJECT) && text_size(details) <= RUN_DETAILS_MAX)
                 r->s->details = details;
         json_foreach (j, r->root)
-                if (!is_known(r, j))
+                if (!is_known(r, j) && json_len(others) <= OTHERS_MAX)
                         json_setn(r->arena, others, str_n(j->key, j->key_len), json_copy(r->arena, j));
-        r->s->others = json_len(others) ? others : NULL;
+        r->s->others = json_len(others) && json_len(others) <= OTHERS_MAX ? others : NULL;
         if (r->s->others && text_size(run_status_json(r->arena, r->s)) > RUN_STATUS_TEXT_MAX)
                 r->s->others = NULL;
         if (r->s->details && text_size(run_status_json(r->arena, r->s)) > RUN_STATUS_TEXT_MAX)
@@ -289,8 +289,7 @@ static void read_rest(const struct reading *r)
 
 int run_status_parse(struct arena *a, struct str text, usec_t now, struct run_status *ret, struct err *err)
 {
-        const struct json_limits limits = {
-                .bytes = RUN_STATUS_FILE_MAX, .depth = DEPTH_MAX, .nodes = NODES_MAX};
+        const struct json_limits limits = {.bytes = RUN_STATUS_FILE_MAX, .depth = DEPTH_MAX};
         struct reading r = {.arena = a, .now = now, .s = ret, .err = err};
 
         *ret = (struct run_status){.current_step = -1,

@@ -18,7 +18,8 @@
  *   error         of a Failed phase: `error`, else `details` (its error, message or reason, or itself when it is no
  *                 object), else the message without "Profiling failed: "
  *   details       kept as it is when it is an object of at most 4 KiB as text, otherwise left out
- *   unknown       members are kept when the whole still fits into RUN_STATUS_TEXT_MAX, otherwise left out; so is `details`
+ *   unknown       members (at most 64) are kept when the whole still fits into RUN_STATUS_TEXT_MAX, otherwise left out; so
+ *                 is `details`
  *
  * null is as if not there; a member of another type than it should have is refused.
  * What is refused is refused with one sentence that says where and why; the caller keeps the last good state.
