@@ -154,7 +154,6 @@ static void end_phase(struct track *t, struct track_phase *p, usec_t now)
 {
         last_step(t, p, now);
         p->ended = now;
-        p->share = 1;
 }
 
 static struct track_phase *begin_phase(struct track *t, const char *name, usec_t now)
@@ -165,6 +164,7 @@ static struct track_phase *begin_phase(struct track *t, const char *name, usec_t
                 p->before += seconds_of(p->ended - p->began);
                 p->ended = p->step_began = 0;
                 p->step = 0;
+                p->share = 1;
         } else {
                 if (t->n == RUN_PHASES_MAX) {
                         memmove(&t->phases[0], &t->phases[1], (RUN_PHASES_MAX - 1) * sizeof(t->phases[0]));
@@ -301,8 +301,8 @@ static struct json *phase_json(struct arena *a, const struct track *t, const str
         set_count(a, j, "done", p->done);
         set_number(a, j, "sum", p->sum);
         set_number(a, j, "longest", (double)p->longest);
+        set_number(a, j, "share", (double)p->share);
         if (!p->ended) {
-                set_number(a, j, "share", (double)p->share);
                 set_count(a, j, "step", p->step);
                 set_ms(a, j, "stepBegan", p->step_began, t->started);
                 set_number(a, j, "atZero", (double)p->at_zero);
@@ -467,9 +467,8 @@ static int parse_phase(const struct json *j, struct track *t, struct err *err)
             get_float(j, "atZero", SECONDS_MAX, &p->at_zero, err) < 0 ||
             parse_blocks(json_at(j, "blocks"), p, err) < 0)
                 return -1;
-        if (p->ended)
-                p->share = 1;
-        else if (t->ended || track_present(t)) /* one phase is under way at a time, and none after the end */
+        if (!p->ended &&
+            (t->ended || track_present(t))) /* one phase is under way at a time, and none after the end */
                 return bad(err, "ended");
         t->n++;
         return 0;

@@ -52,7 +52,7 @@ struct track_phase {
         uint32_t done;       /* steps seen to end */
         double sum;          /* of their durations, seconds */
         float longest;       /* of them */
-        float share;         /* the furthest it was, 0 ... 1 */
+        float share;         /* the furthest it was while under way, 0 ... 1 */
         uint32_t n_blocks;
         struct track_block
                 blocks[TRACK_BLOCKS_MAX]; /* all of them, oldest first; neighbours merge when it is full */
