@@ -62,7 +62,7 @@ static struct json *helper(const struct view *v, const struct run_job *job, cons
 {
         struct arena *a = v->arena;
         struct json *c = json_build(a,
-                                    "{'name': %s, 'image': %s, 'command': ['/sonde-pod', %s], 'env': [], "
+                                    "{'name': %s, 'image': %s, 'command': ['/sonde-pod', %s], "
                                     "'resources': {'requests': {'cpu': '10m', 'memory': '16Mi'}, "
                                     "'limits': {'cpu': '500m', 'memory': '64Mi'}}, "
                                     "'securityContext': {'runAsNonRoot': %p, 'allowPrivilegeEscalation': %p, "
@@ -73,20 +73,27 @@ static struct json *helper(const struct view *v, const struct run_job *job, cons
 
         if (job->run_as_user == 0)
                 json_set(a, json_at(c, "securityContext"), "runAsUser", json_i64(a, UID_DEFAULT));
-        add_env(a, json_at(c, "env"), "SONDE_RUN_DIR", job->run_dir);
-        add_env(a, json_at(c, "env"), "SONDE_SPEC_HASH", job->spec_hash);
         add_mount(a, json_at(c, "volumeMounts"), "sonde", SONDE_DIR, false);
         add_mount(a, json_at(c, "volumeMounts"), "run", job->run_dir, false);
         return c;
 }
 
+static void add_option(struct arena *a, struct json *command, const char *name, const char *value)
+{
+        json_append(command, json_string(a, name));
+        json_append(command, json_string(a, escaped(a, value)));
+}
+
 static struct json *stage_container(const struct view *v, const struct run_job *job)
 {
-        struct json *c = helper(v, job, RUN_STAGE_CONTAINER);
+        struct arena *a = v->arena;
+        struct json *c = helper(v, job, RUN_STAGE_CONTAINER), *command = json_at(c, "command");
 
+        add_option(a, command, "--dir", job->run_dir);
         if (job->spec_hash) {
-                add_env(v->arena, json_at(c, "env"), "SONDE_CHECKPOINT_DIR", DATA_DIR);
-                add_mount(v->arena, json_at(c, "volumeMounts"), "sonde-data", DATA_DIR, true);
+                add_option(a, command, "--checkpoint", DATA_DIR);
+                add_option(a, command, "--spec-hash", job->spec_hash);
+                add_mount(a, json_at(c, "volumeMounts"), "sonde-data", DATA_DIR, true);
         }
         return c;
 }
@@ -94,8 +101,11 @@ static struct json *stage_container(const struct view *v, const struct run_job *
 static struct json *relay_container(const struct view *v, const struct run_job *job)
 {
         struct arena *a = v->arena;
-        struct json *c = helper(v, job, RUN_RELAY_CONTAINER), *env = json_at(c, "env");
+        struct json *c = helper(v, job, RUN_RELAY_CONTAINER);
+        struct json *env = json_set(a, c, "env", json_array(a));
 
+        add_env(a, env, "SONDE_RUN_DIR", job->run_dir);
+        add_env(a, env, "SONDE_SPEC_HASH", job->spec_hash);
         add_env(a, env, "SONDE_STATUS_MAP", job->names.status_map);
         add_env(a, env, "SONDE_DATA_MAP", job->names.data_map);
         add_env(a, env, "SONDE_ATTEMPT", arena_printf(a, "%llu", (unsigned long long)job->names.attempt));
@@ -109,10 +119,13 @@ static struct json *relay_container(const struct view *v, const struct run_job *
 static struct json *workload(const struct view *v, const struct run_job *job)
 {
         struct arena *a = v->arena;
-        struct json *c = job->container, *command;
+        struct json *c = job->container, *command = json_build(a, "['/sonde/sonde-pod', 'run']");
         struct json *mounts = member(a, c, "volumeMounts", json_array(a));
+        const char *message = json_str(c, "terminationMessagePath");
 
-        command = json_build(a, "['/sonde/sonde-pod', 'run', '--']");
+        if (message)
+                add_option(a, command, "--termination-log", message);
+        json_append(command, json_string(a, "--"));
         json_foreach (word, json_at(c, "command"))
                 json_append(command, json_copy(a, word));
         json_set(a, c, "command", command);
@@ -249,6 +262,13 @@ static void plan_access(const struct view *v, struct decision *d, const struct r
                                 job->names.access, job->names.access, job->names.access,
                                 meta_str(v->request, "namespace")),
                      EXIST_APPLY);
+}
+
+const char *run_spec_hash(const struct view *v)
+{
+        const struct json *spec = json_at(v->request, "spec");
+
+        return name_hash(v->arena, spec ? str_of(json_print(v->arena, spec)) : STR(""));
 }
 
 bool run_job_was_there(const struct view *v, const struct run_names *names)

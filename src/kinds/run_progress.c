@@ -200,6 +200,14 @@ void run_ready(const struct view *v, struct decision *d, const struct run_seen *
         }
 }
 
+void run_refused(const struct view *v, struct decision *d, struct json *status, const char *why)
+{
+        decide_condition(v, status, "Ready", "False", "Invalid", why);
+        decide_condition(v, status, "Progressing", "False", "Invalid", why);
+        decide_condition(v, status, "Stalled", "True", "Invalid", why);
+        decide_event(d, v, EVENT_WARNING, "Invalid", "%s", why);
+}
+
 bool run_priors(const struct view *v, struct decision *d, const char *shape, const struct priors **ret)
 {
         const struct want want = {.kind = WANT_PRIORS, .name = shape};

@@ -75,6 +75,8 @@ void run_progress(const struct view *v, struct decision *d, const struct run_see
  * for a failure alone.
  */
 void run_ready(const struct view *v, struct decision *d, const struct run_seen *seen, struct json *status);
+/* The same for a request that cannot be run at all; WHY is one sentence. */
+void run_refused(const struct view *v, struct decision *d, struct json *status, const char *why);
 /* What the history knows of SHAPE, in *RET (NULL: nothing). False: a look-up is under way, be called again. */
 bool run_priors(const struct view *v, struct decision *d, const char *shape, const struct priors **ret);
 /* The row for the history, in the view's arena. */
