@@ -82,12 +82,12 @@ static int take_text(const struct json *object, const char *key, struct str *ret
         return 0;
 }
 
-/* The last MAX bytes of S, or a few less: it begins with a character. */
+/* The last MAX bytes of S, which has more, or a few less: it begins with a character. */
 static struct str last_bytes(struct str s, size_t max)
 {
-        size_t skip = s.n > max ? s.n - max : 0;
+        size_t skip = s.n - max;
 
-        while (skip && skip < s.n && ((unsigned char)s.p[skip] & 0xC0) == 0x80)
+        while (skip < s.n && ((unsigned char)s.p[skip] & 0xC0) == 0x80)
                 skip++;
         return str_n(s.p + skip, s.n - skip);
 }
@@ -103,7 +103,8 @@ static int read_members(struct arena *a, const struct json *object, struct run_e
             take_time(object, "startedAt", &e->started_at, err) < 0 ||
             take_time(object, "finishedAt", &e->finished_at, err) < 0)
                 return -1;
-        e->tail = last_bytes(e->tail, RUN_TAIL_MAX);
+        if (e->tail.n > RUN_TAIL_MAX)
+                e->tail = last_bytes(e->tail, RUN_TAIL_MAX);
         if (error.p)
                 e->error = arena_strndup(a, error.p, utf8_cut(error.p, error.n, SENTENCE_MAX));
         return 0;

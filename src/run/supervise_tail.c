@@ -50,16 +50,28 @@ struct str tail_text(struct arena *a, const struct tail *t)
         return last_part(json_text(json_stringn(a, part)), RUN_TAIL_MAX);
 }
 
+/* The most that a byte takes in JSON. */
+static size_t escaped(char c)
+{
+        if (c == '\n' || c == '"' || c == '\\')
+                return 2;
+        return (unsigned char)c < ' ' || c == 0x7f ? 6 : 1;
+}
+
 struct str exit_short_text(struct arena *a, const struct run_exit *e, size_t max)
 {
+        static const struct str around = STR(",\"tail\":\"\"");
         struct run_exit part = *e;
         struct str text;
+        size_t n = 0, room;
 
-        for (;;) {
-                text = str_of(json_print(a, run_exit_json(a, &part)));
-                if (text.n <= max || !part.tail.n)
-                        return text;
-                /* each byte less of it is at least one less of the text */
-                part.tail = last_part(part.tail, part.tail.n - MIN(part.tail.n, text.n - max));
-        }
+        part.tail = STR_NULL;
+        text = str_of(json_print(a, run_exit_json(a, &part)));
+        if (text.n + around.n >= max)
+                return text;
+        room = max - text.n - around.n;
+        while (n < e->tail.n && escaped(e->tail.p[e->tail.n - n - 1]) <= room)
+                room -= escaped(e->tail.p[e->tail.n - ++n]);
+        part.tail = last_part(e->tail, n);
+        return str_of(json_print(a, run_exit_json(a, &part)));
 }
