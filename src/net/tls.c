@@ -8,10 +8,11 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "net/tls_private.h"
 
-enum { NAMES_MAX = 400, PROBLEM_MAX = 700 };
+enum { NAMES_MAX = 400, PROBLEM_MAX = 700, SHA256_BYTES = 32 };
 
 struct tls {
         unsigned refs;
@@ -616,15 +617,42 @@ bool tls_subject(const struct tls_session *s, struct buf *out)
         return !out->overflow;
 }
 
-void sha256_hex(struct str data, char out[SHA256_HEX_MAX])
+static void hex(const unsigned char hash[SHA256_BYTES], char out[SHA256_HEX_MAX])
 {
         static const char digits[] = "0123456789abcdef";
-        unsigned char hash[32] = {0};
 
-        EVP_Digest(data.p ? data.p : "", data.n, hash, NULL, EVP_sha256(), NULL);
-        for (size_t i = 0; i < sizeof(hash); i++) {
+        for (size_t i = 0; i < SHA256_BYTES; i++) {
                 out[2 * i] = digits[hash[i] >> 4];
                 out[2 * i + 1] = digits[hash[i] & 15];
         }
-        out[64] = '\0';
+        out[2 * SHA256_BYTES] = '\0';
+}
+
+void sha256_hex(struct str data, char out[SHA256_HEX_MAX])
+{
+        unsigned char hash[SHA256_BYTES] = {0};
+
+        EVP_Digest(data.p ? data.p : "", data.n, hash, NULL, EVP_sha256(), NULL);
+        hex(hash, out);
+}
+
+int sha256_fd_hex(int fd, uint64_t *ret_size, char out[SHA256_HEX_MAX])
+{
+        unsigned char piece[16 * 1024], hash[SHA256_BYTES] = {0};
+        EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+        bool ok = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
+        uint64_t size = 0;
+        ssize_t n = 0;
+
+        while (ok && (n = read(fd, piece, sizeof(piece))) > 0) {
+                ok = EVP_DigestUpdate(ctx, piece, (size_t)n);
+                size += (uint64_t)n;
+        }
+        ok = ok && n == 0 && EVP_DigestFinal_ex(ctx, hash, NULL);
+        EVP_MD_CTX_free(ctx);
+        if (!ok)
+                return -1;
+        hex(hash, out);
+        *ret_size = size;
+        return 0;
 }

@@ -27,5 +27,7 @@ void tls_unref(struct tls *tls);
 /* SHA-256 in lower-case hex; here because OpenSSL is. */
 enum { SHA256_HEX_MAX = 65 };
 void sha256_hex(struct str data, char out[SHA256_HEX_MAX]);
+/* Of all that FD still has to give, and how many bytes that were; -1: it could not be read. */
+int sha256_fd_hex(int fd, uint64_t *ret_size, char out[SHA256_HEX_MAX]) _must_check_;
 
 DEFINE_CLEANUP_PTR(struct tls *, tls_unref)

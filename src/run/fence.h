@@ -12,12 +12,13 @@
  *       status.json: ...      the state itself (the seeds' contract): run_status_json()
  *       track.json: ...       how it came there (track.h)
  *       exit.json: ...        how the workload ended, with a terminal state
- *       heartbeat: TIME       at most every 30 s while nothing changes
- *       problem: ...          why the status file is refused at present; "" or missing: it is not
+ *       heartbeat: TIME       when the relay last wrote; every 30 s while nothing changes
+ *       problem: ...          why the status file is refused at present, what of the data was left out; "" or missing:
+ *                             nothing is wrong
  *
- * A state follows another only if its attempt is newer; or attempt and pod are the same, the sequence is higher and the
- * other was not terminal. A pod that finds another pod's uid becomes the next attempt, once: it keeps its number beside
- * the FIFO (pod.h), so that two pods never take turns in overtaking each other.
+ * A state follows another only if its attempt is newer; or attempt and pod are the same (or the other has no pod yet), the
+ * sequence is higher and the other was not terminal. A pod that finds another pod's uid becomes the next attempt, once: it
+ * keeps its number beside the FIFO (pod.h), so that two pods never take turns in overtaking each other.
  */
 #pragma once
 
@@ -64,3 +65,5 @@ bool run_fence_follows(const struct run_fence *old, const struct run_fence *next
  */
 struct json *run_fence_patch(struct arena *a, const struct run_fence *old, const struct run_fence *next,
                              const struct json *present, const struct json *set);
+/* A JSON Patch for what is no state (heartbeat, problem): tests attempt and pod, then sets the members of SET. */
+struct json *run_fence_note(struct arena *a, const struct run_fence *fence, const struct json *set);
