@@ -32,18 +32,22 @@ struct history_row {
 /* PATH is made if missing; ":memory:" for tests. */
 struct history *history_open(struct loop *loop, const char *path, const struct log *log, struct err *err)
         _must_check_;
-void history_free(struct history *h); /* what was not committed yet is not; callbacks do not come any more */
+/* Does not wait: what the worker has is still written, what it has not is not. Callbacks do not come any more; this may be
+ * called in one. */
+void history_free(struct history *h);
 
 /* Copies ROW; DONE from the loop when it is committed (ERR NULL) or could not be. */
 void history_record(struct history *h, const struct history_row *row,
                     void (*done)(void *arg, const struct err *err), void *arg);
 /*
- * Priors of a shape from its last 20 succeeded runs. Above 0: *RET is there now (borrowed until the next call; n == 0:
- * nothing is known). 0: DONE comes from the loop, then ask again.
+ * Priors of a shape from its last 20 runs that succeeded at the first attempt (a later one may have gone on from a
+ * checkpoint). Above 0: *RET is there now (borrowed until the next call or turn of the loop; n == 0: nothing is known). 0:
+ * DONE comes from the loop, once for every such call, then ask again. A history that cannot be read knows nothing; it is
+ * read again after a minute.
  */
 int history_priors(struct history *h, const char *shape, void (*done)(void *arg), void *arg,
                    const struct priors **ret) _must_check_;
-/* Takes the callbacks of ARG back. */
+/* Takes the callbacks of ARG back; its rows are written all the same. */
 void history_cancel(struct history *h, void *arg);
 
 DEFINE_CLEANUP_PTR(struct history *, history_free)

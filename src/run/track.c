@@ -509,6 +509,9 @@ void priors_add(struct priors *p, const char *phase, double seconds, double step
         struct prior_phase *x = NULL;
         double step = steps > 0 ? step_seconds / steps : 0, sq, delta;
 
+        if (!(seconds >= 0 && seconds <= SECONDS_MAX && steps >= 0 && steps <= STEPS_MAX && step >= 0 &&
+              step <= SECONDS_MAX))
+                return; /* a database may have been written by others */
         for (unsigned i = 0; i < p->n; i++)
                 if (streq(p->phases[i].name, phase))
                         x = &p->phases[i];
