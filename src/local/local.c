@@ -237,7 +237,8 @@ static int open_node(struct local *l, const struct local_config *config, struct 
                                  .pod_program = config->pod_program,
                                  .log = l->log,
                                  .gpus = config->gpus,
-                                 .server = l->config.server};
+                                 .server = l->config.server,
+                                 .ca = l->ca};
 
         if (gethostname(name, sizeof(name) - 1) < 0 || !name_valid(NAME_SUBDOMAIN, str_of(name)))
                 snprintf(name, sizeof(name), "localhost");

@@ -177,6 +177,7 @@ static void copy_config(struct node *n, const struct node_config *config)
         n->config.dir = xstrdup(config->dir);
         n->config.pod_image = xstrdup(config->pod_image);
         n->config.pod_program = xstrdup(config->pod_program);
+        n->config.ca = xstrdup(config->ca);
         n->config.server = NULL;
 }
 
@@ -299,6 +300,7 @@ void node_free(struct node *n)
         free((char *)n->config.dir);
         free((char *)n->config.pod_image);
         free((char *)n->config.pod_program);
+        free((char *)n->config.ca);
         free(n->service_host);
         free(n->service_port);
         free(n->mounts_message);

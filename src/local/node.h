@@ -36,7 +36,9 @@ struct node_config {
         int64_t gpus;            /* nvidia.com/gpu it says it has */
         usec_t status_every;     /* heartbeat of the Node's lease and status; 0: 10 s, 5 min */
         const char *server;      /* URL of the API server as pods are told it; NULL: they are not */
-        bool no_scheduler;       /* somebody else binds pods: on a cluster that has a scheduler */
+        /* Its CA, PEM: what a pod finds as ConfigMap kube-root-ca.crt in a namespace that has none. NULL: nothing. */
+        const char *ca;
+        bool no_scheduler; /* somebody else binds pods: on a cluster that has a scheduler */
 };
 
 struct node *node_new(struct loop *loop, const struct node_config *config, struct err *err) _must_check_;

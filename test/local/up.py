@@ -216,6 +216,23 @@ def what_the_server_refuses_is_told_with_its_place():
     assert lines[-1].endswith(": 0 completed, 0 failed, 2 not applied"), lines
 
 
+def a_pod_reaches_the_api_with_its_token():
+    """What a pod mounts on any cluster to reach the API (token, kube-root-ca.crt, namespace) is there"""
+    script = ("import os, ssl, urllib.request as u; d = '/var/run/secrets/kubernetes.io/serviceaccount/'; "
+              "e = os.environ; url = f'https://{e[\"KUBERNETES_SERVICE_HOST\"]}:{e[\"KUBERNETES_SERVICE_PORT\"]}/api/v1/namespaces/' "
+              "+ open(d + 'namespace').read(); q = u.Request(url, headers={'Authorization': 'Bearer ' + open(d + 'token').read()}); "
+              "print(u.urlopen(q, context=ssl.create_default_context(cafile=d + 'ca.crt')).status)")
+    asking = json.loads(job("asking", "true"))
+    template = asking["spec"]["template"]["spec"]
+    template["containers"][0].update(command=["/usr/bin/python3", "-c", script], volumeMounts=[
+        {"name": "api", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}])
+    template["volumes"] = [{"name": "api", "projected": {"sources": [
+        {"serviceAccountToken": {"path": "token"}}, {"configMap": {"name": "kube-root-ca.crt"}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}}]}}]
+    status, lines = finished("-f", written(json.dumps(asking)), "--exit-when-done")
+    assert status == 0 and "job/asking | 200" in lines, lines
+
+
 # --- the end -----------------------------------------------------------------
 
 
@@ -291,7 +308,8 @@ if __name__ == "__main__":
         tests = [kubectl_works_with_its_kubeconfig] if sys.argv[1:] == ["kubectl"] else [
             it_starts_and_says_how_to_use_it, a_second_one_in_the_same_directory_is_refused, a_restart_keeps_objects_and_port,
             listening_to_others_is_warned_of, a_job_is_followed_to_its_end, a_failing_job_makes_exit_status_1,
-            whatever_jobs_end_in_all_have_ended, standard_input_is_a_file_too, a_custom_resource_may_follow_its_definition, bad_yaml_is_one_sentence,
+            whatever_jobs_end_in_all_have_ended, standard_input_is_a_file_too, a_custom_resource_may_follow_its_definition,
+            a_pod_reaches_the_api_with_its_token, bad_yaml_is_one_sentence,
             what_the_server_refuses_is_told_with_its_place, an_interrupt_tells_running_jobs, a_second_interrupt_ends_at_once,
             whoever_stops_reading_ends_it, wrong_usage_is_one_sentence]
         main(*[t for t in tests if sys.argv[1:] in ([], ["kubectl"]) or t.__name__ in sys.argv[1:]])

@@ -42,6 +42,7 @@ static int run(struct node_main *m, struct err *err)
                                      .log = &m->tool.log,
                                      .gpus = m->gpus,
                                      .server = m->tool.config.server,
+                                     .ca = m->tool.config.ca,
                                      .no_scheduler = !m->schedule};
         int code;
 

@@ -38,7 +38,7 @@ TABLE = [
     ("token Secrets of service accounts, and their volumes in pods",
      "1.20 makes a Secret for every ServiceAccount and mounts it; tokens that never expire are gone from Kubernetes since"
      " 1.24, and the engine has one user with one token"),
-    ("the ConfigMap kube-root-ca.crt in every namespace", "nothing on one machine needs it: pods get a kubeconfig's CA by file"),
+    ("the ConfigMap kube-root-ca.crt in every namespace", "it would say the same everywhere: the node gives it to a pod that mounts it"),
     ("resources beyond those that `sonde` uses (Deployments, volumes, webhooks, ...)",
      "404 as for any resource that does not exist"),
     ("old versions of served resources (`v1beta1`), preferred versions of groups that have several", "the stable one is served"),
