@@ -36,7 +36,7 @@
 #define TYPICAL_PACE   1.0  /* spread of this run's pace against the design's typical one */
 #define TYPICAL_DOUBT  0.5  /* no run keeps the proportions of the design */
 #define HISTORY_PACE   0.2  /* against the history's */
-#define HISTORY_SPREAD 0.15 /* of a phase in the history, at least */
+#define HISTORY_SPREAD 0.25 /* of a phase in the history, before several runs have told it */
 #define SKIPPED        50.0
 #define RANGE          1.2816 /* standard deviations that hold 80 % */
 #define NARROWEST      0.05
@@ -96,11 +96,13 @@ static const struct track_phase *find_phase(const struct track *t, const char *n
 
 static struct expect expect_history(const struct prior_phase *p)
 {
-        double sd = p && p->mean > 0 ? p->sd / p->mean : 0;
+        double runs = p ? p->runs : 0, var;
 
-        if (!p || !(p->mean > 0))
+        if (!p || !(p->mean > 0) || runs < 1)
                 return (struct expect){0, 0};
-        return (struct expect){p->mean, sqrt((square(sd) + square(HISTORY_SPREAD)) * (1 + 1.0 / p->runs))};
+        var = (SPREAD_COUNTS * square(HISTORY_SPREAD) + (runs - 1) * square(p->sd / p->mean)) /
+              (SPREAD_COUNTS + runs - 1);
+        return (struct expect){p->mean, sqrt(var * (1 + 1 / runs))};
 }
 
 /* The design's range is read as one that holds 80 %. */
@@ -229,17 +231,23 @@ static struct line fit(const struct track_block *b, uint32_t n)
         return r;
 }
 
-static bool first_is_long(const struct track_phase *p)
+/* The first block that counts: those before it were skipped (a checkpoint has them), or were a start. */
+static uint32_t first_block(const struct track_phase *p)
 {
-        double others = 0;
-        uint32_t steps = 0;
+        double others = 0, steps = 0;
+        uint32_t from = 0;
 
-        for (uint32_t i = 1; i < p->n_blocks; i++) {
+        while (from + 1 < p->n_blocks &&
+               SKIPPED * (double)p->blocks[from].seconds < (double)p->longest * p->blocks[from].steps)
+                from++;
+        for (uint32_t i = from + 1; i < p->n_blocks; i++) {
                 others += (double)p->blocks[i].seconds;
                 steps += p->blocks[i].steps;
         }
-        return p->n_blocks > 3 && p->blocks[0].steps == 1 &&
-               (double)p->blocks[0].seconds > FIRST_STEP_IS_LONG * others / steps;
+        if (p->n_blocks > from + 3 && p->blocks[from].steps == 1 &&
+            (double)p->blocks[from].seconds > FIRST_STEP_IS_LONG * others / steps)
+                from++;
+        return from;
 }
 
 static uint32_t steps_total(const struct model *m, const struct track_phase *p)
@@ -283,9 +291,9 @@ static struct span steps_left(const struct model *m, const struct track_phase *p
 /* What is left of P by the pace of its own steps. False: no step of it has ended, or nobody said how many there are. */
 static bool left_by_steps(const struct model *m, const struct track_phase *p, struct span *ret)
 {
-        uint32_t from = first_is_long(p);
+        uint32_t from = first_block(p);
         struct span steps = steps_left(m, p);
-        double left = steps.mean, ahead, step, in_step = 0, var;
+        double left = steps.mean, ahead, step, trend, in_step = 0, var;
         struct line line;
 
         if (!p->n_blocks || !steps_total(m, p) || !(p->sum > 0))
@@ -297,8 +305,8 @@ static bool left_by_steps(const struct model *m, const struct track_phase *p, st
         step = MIN(MAX(line.mean + line.slope * ahead, line.mean / 4), line.mean * 4);
         if (p->step_began)
                 in_step = (double)usec_sub(m->at, p->step_began) / (double)USEC_PER_SEC;
-        var = line.var * left + square(left) * (line.var / line.steps +
-                                                square(MIN(line.slope_se * ahead, TREND_DOUBT * line.mean)));
+        trend = MAX(MIN(line.slope_se * ahead, TREND_DOUBT * line.mean), fabs(step - line.mean) / 2);
+        var = line.var * left + square(left) * (line.var / line.steps + square(trend));
         /* What has passed of the step under way is not left; at least a tenth of it is. */
         ret->mean = MAX(left * step - MIN(in_step, 0.9 * step), 0.0);
         ret->sd = sqrt(var + square(STEADY_DOUBT * ret->mean) + square(steps.sd * step));

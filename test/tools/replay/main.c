@@ -1,5 +1,6 @@
 /*
- * Replays recorded runs: replay --table FILE... prints how good the ETA was; replay --trace FILE prints it at every event.
+ * Replays recorded runs: replay --table FILE... prints how good the ETA was; replay --trace
+ * [HISTORY...] FILE prints it at every event of the last one.
  */
 #include <stdio.h>
 
@@ -34,18 +35,29 @@ static void print_event(const struct replay_run *run, const struct replay_event 
         putchar('\n');
 }
 
-static int print_trace(const char *path, struct err *err)
+/* The last of PATHS; those before it are its history. */
+static int print_trace(const char *const *paths, size_t n, struct err *err)
 {
         _cleanup_(replay_done) struct replay_run run = {.begin = 0};
+        struct priors priors = {.n = 0};
         struct track track = {.n = 0};
 
-        if (replay_load(path, &run, err) < 0)
+        for (size_t i = 0; i + 1 < n; i++) {
+                _cleanup_(replay_done) struct replay_run before = {.begin = 0};
+                struct replay_result result;
+
+                if (replay_load(paths[i], &before, err) < 0)
+                        return -1;
+                replay_measure(&before, NULL, &result);
+                priors_add_track(&priors, &result.track);
+        }
+        if (replay_load(paths[n - 1], &run, err) < 0)
                 return -1;
         vec_foreach (e, &run.events) {
                 struct progress p;
 
                 track_event(&track, &e->status, e->at);
-                track_progress(&track, e->plan, NULL, e->at, &p);
+                track_progress(&track, e->plan, &priors, e->at, &p);
                 print_event(&run, e, &p);
         }
         return 0;
@@ -58,10 +70,10 @@ int main(int argc, char **argv)
 
         if (argc > 2 && streq(argv[1], "--table")) {
                 r = print_table((const char *const *)argv + 2, (size_t)argc - 2, &err);
-        } else if (argc == 3 && streq(argv[1], "--trace")) {
-                r = print_trace(argv[2], &err);
+        } else if (argc > 2 && streq(argv[1], "--trace")) {
+                r = print_trace((const char *const *)argv + 2, (size_t)argc - 2, &err);
         } else {
-                fprintf(stderr, "usage: replay --table FILE... | --trace FILE\n");
+                fprintf(stderr, "usage: replay --table FILE... | --trace [HISTORY...] FILE\n");
                 return 2;
         }
         if (r < 0)
