@@ -4,6 +4,7 @@
 #include "local/manage.h"
 #include "local/node.h"
 
+#include <limits.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -228,13 +229,26 @@ static int open_server(struct local *l, const char *listen, struct tls *tls, str
         return streq(text, port) ? 0 : write_text(l, "port", text, err);
 }
 
+/* sonde-pod in the folder of the running program. */
+static char *program_beside(void)
+{
+        char self[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        char *slash;
+
+        self[MAX(n, 0)] = '\0';
+        slash = strrchr(self, '/');
+        return slash ? xasprintf("%.*s/sonde-pod", (int)(slash - self), self) : NULL;
+}
+
 static int open_node(struct local *l, const struct local_config *config, struct err *err)
 {
+        _cleanup_(free_ptr) char *beside = program_beside();
         char name[NODE_NAME_MAX] = "localhost";
         struct node_config nc = {.name = name,
                                  .dir = l->dir,
                                  .pod_image = config->pod_image,
-                                 .pod_program = config->pod_program,
+                                 .pod_program = config->pod_program ? config->pod_program : beside,
                                  .log = l->log,
                                  .gpus = config->gpus,
                                  .server = l->config.server,
