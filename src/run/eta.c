@@ -7,11 +7,11 @@
  *     of the same shape; else from the design's typical durations; else the plan's weights, in an unknown unit.
  *  2. The pace is this run's seconds for one expected second (or unit). Each phase seen so far gives its own; they are
  *     averaged as logarithms, each by the inverse of its variance, together with "as expected" where seconds are expected.
- *     Where phases disagree more than their spreads say, all spreads grow. A phase passed fifty times faster than another
- *     was skipped (a checkpoint) and says nothing.
+ *     Phases that disagree make all spreads grow, those that agree shrink them. A phase passed fifty times faster than
+ *     another was skipped (a checkpoint) and says nothing.
  *  3. The present phase, from its own steps: their mean, and a trend as far as it is clearer than noise, for each step that
- *     is left. The variance is that of the steps themselves, of their mean and of the trend; a first step three times as
- *     long as the others was a start and is not counted.
+ *     is left (fewer than announced, if the phases before ended before all that they announced). Its variance is that of
+ *     the steps, of their mean and of the trend. Skipped steps, and a long first one (it loads a model), do not count.
  *  4. The same phase by its expected cost at the pace of the others. Both totals are averaged as in 2; an expectation that
  *     time has overtaken does not count.
  *  5. The phases to come: expected cost times pace.
@@ -19,7 +19,8 @@
  *     the ends of the 80 % range of a lognormal with that mean and deviation; no range is narrower than 5 % each way. mid is
  *     the mean, or half of the width where that is more: so the range is never wider than twice the remaining time.
  *
- * Nothing measured and no seconds expected: not known.
+ * Nothing measured and no seconds expected: not known. How often the range holds the true end: test/data/runs/generate.py
+ * says what it was measured on, `replay --table` measures it.
  */
 #include "run/track.h"
 
@@ -40,7 +41,8 @@
 #define SKIPPED        50.0
 #define RANGE          1.2816 /* standard deviations that hold 80 % */
 #define NARROWEST      0.05
-#define LEFT_MAX       3e8 /* seconds, ten years */
+#define CERTAIN        0.01 /* nothing is better known than to this part */
+#define LEFT_MAX       3e8  /* seconds, ten years */
 
 enum { FIRST_STEP_IS_LONG = 3 };
 
@@ -68,7 +70,7 @@ struct span {
 struct pace {
         bool known;
         double log, var, own;
-        double doubt; /* factor on the spreads, from 1 */
+        double doubt; /* factor on the spreads, by how far phases agree with each other */
 };
 
 static double square(double x)
@@ -250,15 +252,6 @@ static uint32_t first_block(const struct track_phase *p)
         return from;
 }
 
-static uint32_t steps_total(const struct model *m, const struct track_phase *p)
-{
-        int number = run_phase_number(m->plan, p->name);
-
-        if (p->total || number < 1 || (uint32_t)number > m->plan->n)
-                return p->total;
-        return m->plan->phases[number - 1].steps;
-}
-
 /*
  * The part of the announced steps that phases really went to, by those that have ended; a whole one counts beside them. A
  * sweep that stops at the first configuration that is too slow announces more than it does, and so will the next.
@@ -281,7 +274,7 @@ static double part_done(const struct track *t)
 /* Steps that have not ended, the one under way among them; and the standard deviation of their number. */
 static struct span steps_left(const struct model *m, const struct track_phase *p)
 {
-        double total = steps_total(m, p), part = part_done(m->t);
+        double total = p->total, part = part_done(m->t);
         double ended = p->step && !m->t->says_ends ? p->step - 1 : p->step;
         double all = MAX(total - ended, 0.0), some = MAX(total * part - ended, MIN(all, 1.0));
 
@@ -296,7 +289,7 @@ static bool left_by_steps(const struct model *m, const struct track_phase *p, st
         double left = steps.mean, ahead, step, trend, in_step = 0, var;
         struct line line;
 
-        if (!p->n_blocks || !steps_total(m, p) || !(p->sum > 0))
+        if (!p->n_blocks || !p->total || !(p->sum > 0))
                 return false;
         line = fit(p->blocks + from, p->n_blocks - from);
         if (!(line.mean > 0))
@@ -453,7 +446,7 @@ static void estimate(const struct model *m, struct eta *ret)
 {
         static const char *const names[] = {"history", "typical", "pace"};
         const struct track_phase *p = track_present(m->t);
-        struct span own, total, come;
+        struct span own = {0, 0}, total, come;
         double own_share = 1, spent, left;
         struct pace pace;
         bool has_own;
@@ -463,6 +456,7 @@ static void estimate(const struct model *m, struct eta *ret)
         spent = track_phase_seconds(p, m->at);
         has_own = left_by_steps(m, p, &own);
         own.mean += spent;
+        own.sd = MAX(own.sd, CERTAIN * own.mean);
         if (has_own && !(own.mean > 0))
                 return;
         if (!present_total(m, p, has_own ? &own : NULL, &total, &own_share))
@@ -479,12 +473,6 @@ static void estimate(const struct model *m, struct eta *ret)
 }
 
 /* ---- percentage */
-
-/* What ended is done, unless the run failed in it. */
-static double share_of(const struct track *t, const struct track_phase *p)
-{
-        return p->ended && (p->ended != t->ended || t->complete) ? 1 : (double)p->share;
-}
 
 /* The furthest of the phases that the plan does not have: all there is to say of a run without a plan. */
 static double share_outside(const struct model *m)
@@ -505,17 +493,19 @@ static double percent_of(const struct model *m)
 
         if (t->complete)
                 return 100;
+        /* All before the furthest are done, it is as far as it was: neither takes anything back when a run goes back. */
         for (uint32_t i = 0; i < m->plan->n; i++) {
                 const struct track_phase *p = find_phase(t, m->plan->phases[i].name);
-                double share = p ? share_of(t, p) : i < seen;
 
                 sum += m->expect[i].cost;
-                done += share * m->expect[i].cost;
+                if (i < seen)
+                        done += m->expect[i].cost * (i + 1 < seen || !p ? 1 : (double)p->share);
         }
         percent = sum > 0 ? 100 * done / sum : 0;
         if (is_unplanned(m))
                 percent = MAX(percent, 100 * share_outside(m));
-        return MIN(floor(MAX(percent, t->percent) * 10) / 10, 99.9);
+        /* A thousandth of a percent makes up for shares that are not exact in binary. */
+        return MIN(floor(MAX(percent, t->percent) * 10 + 0.01) / 10, 99.9);
 }
 
 /* ---- moving */

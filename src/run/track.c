@@ -86,6 +86,16 @@ static void next_step(struct track *t, struct track_phase *p, uint32_t step, use
         add_steps(p, n, seconds);
 }
 
+/* As the status says, else as its plan does. */
+static uint32_t total_of(const struct run_status *s)
+{
+        int number = s->plan ? run_phase_number(s->plan, s->phase) : 0;
+
+        if (s->total_steps > 0)
+                return s->total_steps <= STEPS_MAX ? (uint32_t)s->total_steps : 0;
+        return number >= 1 && (uint32_t)number <= s->plan->n ? s->plan->phases[number - 1].steps : 0;
+}
+
 static void step_event(struct track *t, struct track_phase *p, const struct run_status *s, usec_t now)
 {
         uint32_t step;
@@ -93,7 +103,7 @@ static void step_event(struct track *t, struct track_phase *p, const struct run_
         if (!s->has_progress || s->current_step < 0 || s->current_step > STEPS_MAX)
                 return;
         step = (uint32_t)s->current_step;
-        p->total = s->total_steps > 0 && s->total_steps <= STEPS_MAX ? (uint32_t)s->total_steps : 0;
+        p->total = total_of(s);
         if (!p->step_began)
                 first_step(t, p, step, now);
         else if (step != p->step)
@@ -164,7 +174,6 @@ static struct track_phase *begin_phase(struct track *t, const char *name, usec_t
                 p->before += seconds_of(p->ended - p->began);
                 p->ended = p->step_began = 0;
                 p->step = 0;
-                p->share = 1;
         } else {
                 if (t->n == RUN_PHASES_MAX) {
                         memmove(&t->phases[0], &t->phases[1], (RUN_PHASES_MAX - 1) * sizeof(t->phases[0]));

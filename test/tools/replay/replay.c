@@ -248,7 +248,8 @@ int replay_all(const char *const *paths, size_t n, struct replay_table *ret, str
         _cleanup_(map_done) struct map shapes = MAP_INIT;
 
         for (size_t i = 0; i < n; i++)
-                if (replay_one(paths[i], ret, &shapes, err) < 0)
+                if (str_has_suffix(str_of(paths[i]), STR(".jsonl")) &&
+                    replay_one(paths[i], ret, &shapes, err) < 0)
                         return -1;
         return 0;
 }

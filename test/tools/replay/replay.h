@@ -46,7 +46,7 @@ void replay_measure(const struct replay_run *run, const struct priors *priors, s
 
 DEFINE_CLEANUP_STRUCT(struct replay_run, replay_done)
 
-/* Runs in the order given; each has the ones before it of its shape as its history. */
+/* Runs in the order given; each has the ones before it of its shape as its history. What is no .jsonl is passed over. */
 struct replay_row {
         const char *name, *set;
         unsigned history; /* runs */
