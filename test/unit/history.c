@@ -497,6 +497,8 @@ static void a_second_run_of_a_shape_has_an_eta_from_its_first_minute(void **stat
 }
 
 static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+                a_row_that_was_told_survives_kill_9), /* first: no thread of another test is there to be forked */
         cmocka_unit_test(a_shape_that_was_never_seen_has_no_priors),
         cmocka_unit_test(priors_are_the_means_of_the_runs_of_a_shape),
         cmocka_unit_test(failed_runs_and_later_attempts_are_kept_but_are_no_priors),
@@ -512,7 +514,6 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_of_a_newer_version_is_refused),
         cmocka_unit_test(what_cannot_be_written_is_told_and_what_cannot_be_read_is_not_known),
         cmocka_unit_test(numbers_that_somebody_else_wrote_do_no_harm),
-        cmocka_unit_test(a_row_that_was_told_survives_kill_9),
         cmocka_unit_test(a_second_run_of_a_shape_has_an_eta_from_its_first_minute),
 };
 
