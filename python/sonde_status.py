@@ -177,10 +177,11 @@ class ProfilingStatusReporter:
             return
         self._current_phase = phase
         try:
-            if _is_number(progress):  # the short design's third and fourth argument
+            # The short design's third and fourth argument.
+            if _is_number(progress):
                 current_step, progress = progress, None
-                if _is_number(gpu_config):
-                    total_steps, gpu_config = gpu_config, None
+            if _is_number(gpu_config):
+                total_steps, gpu_config = gpu_config, None
             if progress is None and current_step is not None and total_steps is not None:
                 progress = ProfilingProgress(current_step, total_steps)
             self._report(phase, message, progress, gpu_config, details, error)

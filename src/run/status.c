@@ -115,18 +115,16 @@ static int read_place(const struct reading *r)
 {
         struct run_status *s = r->s;
         const struct run_plan *plan = s->plan ? s->plan : &RUN_PLAN_DGDR;
-        int64_t number = -1, total = -1;
+        int64_t number = 0, total = 0;
         int known = run_phase_number(plan, s->phase);
 
         if (take_number(r, member(r->root, "phaseNumber"), "phaseNumber", &number) < 0 ||
             take_number(r, member(r->root, "totalPhases"), "totalPhases", &total) < 0)
                 return -1;
-        if (number < 0 || (s->plan && known))
+        if (!number || (s->plan && known))
                 number = known;
-        if (s->plan)
+        if (s->plan || (!total && known))
                 total = plan->n;
-        else if (total < 0)
-                total = known ? plan->n : 0;
         s->phase_number = (int)number;
         s->total_phases = (int)total;
         return 0;

@@ -17,7 +17,7 @@
 #include "run/status.h"
 #include "unit/dir.h"
 
-enum { ROUNDS = 40, ROUNDS_SOAK = 2000, WRITERS = 2, STATES_A_ROUND = 6, FILLER_MAX = 900 };
+enum { ROUNDS = 40, ROUNDS_SOAK = 600, WRITERS = 2, STATES_A_ROUND = 6, FILLER_MAX = 900 };
 
 static struct clock manual = {.manual = true, .wall = (usec_t)1769220522 * USEC_PER_SEC};
 static const struct clock real = CLOCK_REAL;
@@ -473,7 +473,7 @@ static void writers_killed_at_any_moment_leave_whole_states(void **state)
 {
         struct dir *d = *state;
         struct shared *shared = shared_new();
-        struct run_status s;
+        struct run_status s = {0};
         struct rng rng;
         pid_t pids[WRITERS];
         const int rounds = streq(getenv("SONDE_SOAK"), "1") ? ROUNDS_SOAK : ROUNDS;
@@ -553,7 +553,7 @@ static void a_torn_file_is_refused_and_never_half_believed(void **state)
 {
         struct dir *d = *state;
         struct shared *shared = shared_new();
-        struct run_status s;
+        struct run_status s = {0};
         struct rng rng;
         uint64_t highest = 0;
         size_t whole = 0;
