@@ -531,7 +531,7 @@ void track_progress(const struct track *t, const struct run_plan *plan, const st
         struct model m = {.t = t, .plan = plan, .at = t->moved};
         double seconds;
 
-        *ret = (struct progress){.moving = true, .not_moving_at = USEC_MAX};
+        *ret = (struct progress){.moving = true};
         expect_all(&m, priors);
         ret->percent = percent_of(&m);
         if (t->ended || !t->started)

@@ -111,10 +111,11 @@ struct eta {
 };
 
 struct progress {
-        double percent;       /* of the whole run, 0 ... 100, one decimal */
-        struct eta eta;       /* not known any more once the run has ended */
-        bool moving;          /* true for one that has ended, too */
-        usec_t not_moving_at; /* when to look again: then it counts as not moving unless something happened */
+        double percent; /* of the whole run, 0 ... 100, one decimal */
+        struct eta eta; /* not known any more once the run has ended */
+        bool moving;    /* true for one that has ended, too */
+        /* When to look again: then it counts as not moving unless something happened. 0: never, it has ended. */
+        usec_t not_moving_at;
 };
 
 /* PRIORS may be NULL. NOW only decides `moving`: percentage and ETA change with events alone. */

@@ -11,7 +11,7 @@ static void check_progress(const struct track *t, const struct run_plan *plan, c
 
         track_progress(t, plan, priors, t->moved, &p);
         REQUIRE(p.percent >= 0 && p.percent <= 100 && (p.percent < 100 || t->complete));
-        REQUIRE(p.not_moving_at > t->moved);
+        REQUIRE(t->ended || !t->started ? p.moving && !p.not_moving_at : p.not_moving_at > t->moved);
         if (!p.eta.known)
                 return;
         REQUIRE(t->moved <= p.eta.low && p.eta.low <= p.eta.mid && p.eta.mid <= p.eta.high);
