@@ -1,5 +1,5 @@
 """The classes of the two designs of the status file, as their documents have them: what python/sonde_status.py stands in
-for. Each is in a class of its own, because they have the same names. `clock` is what they ask for the time."""
+for. Each design is in a class of its own, because they use the same names, and asks Frozen for the time."""
 
 import json
 import os
