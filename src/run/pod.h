@@ -7,7 +7,8 @@
  *   CTL/alive          FIFO. `run` holds it open (O_RDWR, close-on-exec, so that it never blocks) while it lives; the
  *                      relay has the read end: a hang-up means that `run` is gone, however
  *   CTL/started        {"pid": 7, "startedAt": TIME}; `run` holds an flock on it while it lives, so that a relay that
- *                      comes late can tell a dead `run` from a living one without having seen the FIFO held
+ *                      comes late can tell a dead `run` from a living one without having seen the FIFO held. It appears
+ *                      locked, and after the FIFO is held. Ask with LOCK_SH: a second `run` takes a lock for a living one
  *   CTL/exit.json      how the workload ended, written atomically before `run` lets go of the FIFO
  *   CTL/claim          the relay's attempt number, for a relay that is started again in the same pod
  *   DIR/profiling_status.json, result.json, checkpoint.json, artifacts/      the workload's
@@ -62,6 +63,11 @@ struct run_stage {
         const char *spec_hash; /* lay the checkpoint down only if its key `specHash` says this; NULL: never */
 };
 
+/*
+ * Does it all, and again if it is interrupted or repeated: CTL/claim and a FIFO stay, an old exit.json goes. DIR may be a
+ * reused volume of another user's: lost+found and mount points in it stay, no link is followed, and what cannot be moved is
+ * an error. A checkpoint that cannot be read is said on LOG: the run begins anew.
+ */
 int run_stage(const struct run_stage *s, const struct log *log, struct err *err) _must_check_;
 
 /* ---- supervise.c: `run`, the workload's parent */
@@ -69,13 +75,19 @@ int run_stage(const struct run_stage *s, const struct log *log, struct err *err)
 struct run_command {
         char *const *argv;
         const char *ctl;
-        const char *termination_log; /* how it ended goes here too, in at most 4096 bytes; NULL: nowhere */
-        int out_fd, err_fd;          /* where its output goes; -1: 1 and 2 */
+        /* How it ended goes here too, in at most 4096 bytes, unless the workload has written there; NULL: nowhere. */
+        const char *termination_log;
+        /* Where its output goes; -1: 1 and 2. If both are one file, one pipe keeps what goes there in order. */
+        int out_fd, err_fd;
 };
 
 /*
  * Runs the command until it ends; returns the exit status to end with: its own, or 128 + signal, or 127 and 126 as a
  * shell has them when it could not be started. Forwards SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH;
- * reaps what is orphaned into it (it may be process 1). Does not wait for grandchildren that keep the output open.
+ * reaps what is orphaned into it (it may be process 1). Does not wait for grandchildren that keep the output open. While
+ * nobody takes the output the workload waits, as it would without us; once it has ended, SIGTERM ends that wait.
+ *
+ * The workload is killed when we are. It has a process group of its own, unless we are in the foreground of a terminal.
+ * What is missing in CTL is said on LOG, and it runs all the same.
  */
 int run_supervise(const struct run_command *c, const struct log *log);

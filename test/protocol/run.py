@@ -5,6 +5,7 @@ Each test has a pod of its own: a directory that `sonde-pod stage` has prepared.
 an event (a line, a hang-up, a process that is gone); the time limits only keep a broken program from hanging the test.
 """
 
+import array
 import contextlib
 import fcntl
 import gzip
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -306,15 +308,25 @@ def two_streams_into_one_file_stay_in_order():
         assert f.read() == expected
 
 
+def full(process):
+    """Waits until the pipe to us holds all that it can."""
+    size = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ)
+    wait(lambda: in_pipe(process.stdout) == size, HANG, "the pipe is full", every=0.01)
+
+
+def in_pipe(pipe):
+    n = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, n)
+    return n[0]
+
+
 def a_slow_reader_slows_the_workload_and_loses_nothing():
-    # More than all pipes on the way hold; told to end while nobody reads, it says so beside them.
+    # More than all pipes on the way hold, a page at a time; told to end while nobody reads, it says so beside them.
     write = ("import os, signal, sys\n"
              "def on(*_): open(sys.argv[1], 'w').write('heard')\n"
              "signal.signal(signal.SIGTERM, on)\n"
-             "os.write(2, b'ready\\n')\n"
-             "f = os.fdopen(1, 'wb')\n"
-             "for i in range(50000): f.write(b'%019d\\n' % i)\n"
-             "f.flush(); os.write(2, b'done\\n')\n")
+             "for i in range(0, 65536, 256): os.write(1, b''.join(b'%015d\\n' % j for j in range(i, i + 256)))\n"
+             "os.write(2, b'done\\n')\n")
     for pipe in ("own", "another user's"):
         with Pod() as pod:
             heard, how = os.path.join(pod.root, "heard"), {}
@@ -325,35 +337,30 @@ def a_slow_reader_slows_the_workload_and_loses_nothing():
                     os.chmod(path, 0o777)
                 how["preexec_fn"] = lambda: (os.setgid(1000), os.setuid(1000))
             with pod.start(sys.executable, "-S", "-c", write, heard, **how) as run:
-                assert run.stderr.readline() == b"ready\n"
+                full(run)
                 run.send_signal(signal.SIGTERM)
                 with open(heard, "rb") as f:
                     assert f.read() == b"heard", "the signal did not get through"
                 assert not pod.has("exit.json") and run.poll() is None
                 out = run.stdout.read()
-                assert out == b"".join(b"%019d\n" % i for i in range(50000)), len(out)
+                assert out == b"".join(b"%015d\n" % i for i in range(65536)), len(out)
                 assert run.stderr.read() == b"done\n" and run.wait(HANG) == 0
-                assert pod.exit()["tail"].endswith("done\n") or pod.exit()["tail"].endswith("49999\n")
+                assert "065535\n" in pod.exit()["tail"]
 
 
-def output_that_nobody_has_read_at_the_end_still_comes():
-    with Pod() as pod, pod.alive() as _, pod.start("sh", "-c", "seq 40000") as run:
-        # 228 KB: our pipe, the workload's pipe and what lies between hold less, so it ends only while somebody reads.
-        out = b""
-        while len(out) < 100000:
-            out += os.read(run.stdout.fileno(), 4096)
-        out += run.stdout.read()
-        assert out == b"".join(b"%d\n" % i for i in range(1, 40001)), len(out)
-        assert run.wait(HANG) == 0
-
-
-def an_end_is_recorded_though_nobody_reads_and_sigterm_ends_the_wait():
-    with Pod() as pod, pod.start("sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x; exit 5") as run:
-        wait(lambda: pod.has("exit.json"), HANG)
-        assert pod.exit() == {"code": 5, "tail": "x" * 4096}
-        assert run.poll() is None, "it did not wait for its reader"
-        run.send_signal(signal.SIGTERM)
-        assert run.wait(HANG) == 5
+def an_end_is_recorded_though_nobody_reads_and_what_is_left_still_comes():
+    # Our pipe is full, and the rest is in the workload's pipe when it ends.
+    script = "head -c 120000 /dev/zero | tr '\\0' x; echo end; exit 5"
+    for told_to_end in (False, True):
+        with Pod() as pod, pod.start("sh", "-c", script) as run:
+            wait(lambda: pod.has("exit.json"), HANG)
+            assert pod.exit() == {"code": 5, "tail": "x" * 4092 + "end\n"}
+            assert run.poll() is None, "it did not wait for its reader"
+            if told_to_end:
+                run.send_signal(signal.SIGTERM)
+            else:
+                assert run.stdout.read() == b"x" * 120000 + b"end\n"
+            assert run.wait(HANG) == 5
 
 
 def a_closed_output_does_not_stop_the_workload():
@@ -421,8 +428,8 @@ def the_workload_starts_as_if_nobody_were_there():
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGCHLD, signal.SIGTERM])
     with Pod() as pod:
-        # sed is what looks at itself: /proc/self/fd has one more, the directory
-        done = pod.sh("sed -n 's/^Sig\\(Blk\\|Ign\\)://p' /proc/self/status; ls /proc/self/fd", preexec_fn=disturb, env={"A": "1"})
+        # sed and ls look at themselves; the fourth descriptor is the directory that ls reads
+        done = pod.sh("sed -n 's/^Sig\\(Blk\\|Ign\\)://p' /proc/self/status; ls /proc/self/fd", preexec_fn=disturb)
         assert done.stdout.split() == [b"0" * 16, b"0" * 16, b"0", b"1", b"2", b"3"], done
         done = pod.run("env", env={"A": "1", "PATH": os.environ["PATH"]})
         assert sorted(done.stdout.split(b"\n")) == sorted([b"", b"A=1", b"PATH=" + os.environ["PATH"].encode()]), done
@@ -438,35 +445,55 @@ def a_workload_that_signals_its_group_does_not_meet_run():
         assert done.returncode == 137 and pod.exit() == {"signal": 9}, done
 
 
-def ctrl_c_at_a_terminal_arrives_once():
-    with Pod() as pod:
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.execv(POD, pod.command(*talker(1)))
-        try:
-            with os.fdopen(os.dup(terminal), "rb", buffering=0) as screen:
-                lines = []
+class Terminal:
+    """A command in the foreground of a terminal of its own."""
 
-                def line():
-                    text = b""
-                    while not text.endswith(b"\n"):
-                        assert select.select([screen], [], [], HANG)[0]
-                        text += screen.read(1)
-                    lines.append(text.decode().strip().removeprefix("^C"))
-                    return lines[-1]
-                assert line().startswith("ready")
-                os.write(terminal, b"\x03")
-                assert line() == "SIGINT", lines
-                os.kill(pid, signal.SIGINT)  # not the terminal's: passed on
-                assert line() == "SIGINT", lines
-                os.kill(pid, signal.SIGTERM)
-                assert line() == "SIGTERM", lines
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
-        finally:
-            os.close(terminal)
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+    def __init__(self, argv):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execv(argv[0], argv)
+
+    def line(self):
+        """The next line that is shown, without the echo of ctrl-C."""
+        text = b""
+        while not text.endswith(b"\n"):
+            assert select.select([self.fd], [], [], HANG)[0], text
+            text += os.read(self.fd, 1)
+        return text.decode().strip().replace("^C", "")
+
+    def type(self, text):
+        os.write(self.fd, text)
+
+    def wait(self):
+        pid, self.pid = self.pid, 0
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
+        os.close(self.fd)
+
+
+def at_a_terminal_ctrl_c_arrives_once_and_what_is_typed_is_read():
+    with Pod() as pod, Terminal(pod.command(*talker(1))) as terminal:
+        assert terminal.line().startswith("ready")
+        for _ in range(30):  # a second one of the same would show sooner or later
+            terminal.type(b"\x03")
+            assert terminal.line() == "SIGINT"
+        os.kill(terminal.pid, signal.SIGINT)  # not the terminal's: passed on
+        assert terminal.line() == "SIGINT"
+        os.kill(terminal.pid, signal.SIGTERM)
+        assert terminal.line() == "SIGTERM"
+        assert terminal.wait() == 7
+    with Pod() as pod, Terminal(pod.command("sh", "-c", "echo ready; read x; echo got $x")) as terminal:
+        assert terminal.line() == "ready"
+        terminal.type(b"words\n")
+        assert (terminal.line(), terminal.line()) == ("words", "got words")
+        assert terminal.wait() == 0
 
 
 def orphans_are_reaped():
@@ -620,11 +647,12 @@ main(an_exit_status_is_passed_on_and_recorded, each_signal_that_ends_it_is_recor
      sigkill_of_run_hangs_the_fifo_up_and_takes_the_workload_along, the_end_is_recorded_before_the_fifo_is_let_go,
      a_command_that_cannot_be_started_is_explained, the_termination_message_is_short_and_leaves_the_workload_s_own,
      ten_megabytes_in_both_streams_arrive_and_the_tail_is_whole, two_streams_into_one_file_stay_in_order,
-     a_slow_reader_slows_the_workload_and_loses_nothing, output_that_nobody_has_read_at_the_end_still_comes,
-     an_end_is_recorded_though_nobody_reads_and_sigterm_ends_the_wait, a_closed_output_does_not_stop_the_workload,
+     a_slow_reader_slows_the_workload_and_loses_nothing, an_end_is_recorded_though_nobody_reads_and_what_is_left_still_comes,
+     a_closed_output_does_not_stop_the_workload,
      a_grandchild_that_keeps_the_output_open_is_not_waited_for, signals_reach_the_workload_every_time,
      a_workload_that_ignores_sigterm_is_waited_for, the_workload_starts_as_if_nobody_were_there,
-     a_workload_that_signals_its_group_does_not_meet_run, ctrl_c_at_a_terminal_arrives_once, orphans_are_reaped,
+     a_workload_that_signals_its_group_does_not_meet_run,
+     at_a_terminal_ctrl_c_arrives_once_and_what_is_typed_is_read, orphans_are_reaped,
      no_zombie_stays_while_the_workload_runs, at_rest_it_has_nothing_to_wake_up_for,
      who_comes_late_sees_by_the_lock_whether_run_lives, an_old_end_is_gone_before_the_new_workload_starts,
      without_a_control_directory_it_runs_all_the_same, a_reused_volume_fools_nobody,
