@@ -435,8 +435,8 @@ static void judge(const struct view *v, struct decision *d, struct run_seen *s, 
         } else if (run_condition(s->job->json, "Complete")) {
                 s->life = RUN_LIFE_SUCCEEDED; /* all containers of a pod that is gone ended with 0 */
                 say_what_is_missing(v, s, p);
-        } else if (p->started) {
-                s->life = RUN_LIFE_RUNNING;
+        } else if (p->started || (p->object && is_current(s, p) && s->fence.state == RUN_RUNNING)) {
+                s->life = RUN_LIFE_RUNNING; /* a relay may be faster than the kubelet */
         } else {
                 s->life = RUN_LIFE_WAITING;
                 s->reason = run_pod_waits(v, p, &s->sentence);

@@ -154,7 +154,7 @@ static void settle(const struct view *v, struct decision *d)
                 return;
         }
         if (!run_see(v, d, &names, &seen) ||
-            (seen.life == RUN_LIFE_RUNNING && !run_priors(v, d, shape, &priors)) ||
+            (!run_over(&seen) && !run_priors(v, d, shape, &priors)) ||
             (run_over(&seen) && !run_job_dismiss(v, d, &names)))
                 return;
         status = status_of(v, d, &seen, priors);

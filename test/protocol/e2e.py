@@ -131,14 +131,14 @@ def events(ns, name):
     return [e for e in items if e["regarding"].get("kind") == "TestRun" and e["regarding"].get("name") == name]
 
 
-def processes(variable, *words):
-    """Processes with VARIABLE ("NAME=value") in their environment and WORDS in their command line."""
+def processes(variables, word):
+    """Processes with VARIABLES in their environment and WORD in their command line."""
+    wanted = {f"{name}={value}".encode() for name, value in variables.items()}
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             with open(f"/proc/{pid}/environ", "rb") as f, open(f"/proc/{pid}/cmdline", "rb") as g:
-                command = g.read().decode(errors="replace").split("\0")
-                if variable.encode() in f.read().split(b"\0") and all(word in command for word in words):
+                if wanted <= set(f.read().split(b"\0")) and word.encode() in g.read().split(b"\0"):
                     found.append(int(pid))
     return found
 
@@ -278,12 +278,12 @@ def a_job_deleted_by_somebody(ns, _operator, seen):
 @with_operator
 def a_killed_relay_fails_nothing(ns, _operator, seen):
     """A relay that is killed does not turn a success into a failure, nor make the Job run again"""
-    run(ns, "k", script(f"{REPORT} --phase Work --message m", "while test ! -e $SONDE_RUN_DIR/go; do sleep 0.1; done", "sleep 1"),
-        backoffLimit=3)
+    run(ns, "k", script(f"{REPORT} --phase Work --message m", "while test ! -e $SONDE_RUN_DIR/go; do sleep 0.1; done"),
+        backoffLimit=3, env=[{"name": "MARK", "value": ns}])
     seen.until("k", lambda s: progress(s).get("phase") == "Work", "its first state")
-    [relay] = processes("SONDE_STATUS_MAP=k-run-status", "relay")
+    [relay] = processes({"SONDE_NAMESPACE": ns, "SONDE_STATUS_MAP": "k-run-status"}, "relay")
     os.kill(relay, signal.SIGKILL)
-    [shell, *_] = processes("SONDE_RUN_DIR=/sonde/run", "/bin/sh")
+    shell, *_ = processes({"MARK": ns}, "/bin/sh")
     with open(f"/proc/{shell}/root/sonde/run/go", "w", encoding="utf-8"):
         pass
     status = seen.ended("k")

@@ -200,6 +200,16 @@ static void running_with_status(void **state)
         assert_int_equal(r->seen.fence.sequence, 4);
 }
 
+static void the_relay_is_faster_than_the_kubelet(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Pending'"));
+        status_map(r, FENCE("1", "uid-p", "1", "Running"), "{'phase': 'PrefillSweep'}", NULL);
+        see(r, RUN_LIFE_RUNNING, NULL);
+}
+
 /* A profiler that says Complete and goes on has not ended. */
 static void only_the_end_ends(void **state)
 {
@@ -849,6 +859,7 @@ static const struct CMUnitTest tests[] = {
         T(stage_fails),
         T(running_without_status),
         T(running_with_status),
+        T(the_relay_is_faster_than_the_kubelet),
         T(only_the_end_ends),
         T(malformed_status),
         T(malformed_fence),
