@@ -17,10 +17,17 @@
  * the price of one idle turn when the stale time comes.
  *
  * Under load most of a turn's cost is in waking up for one small thing. A loop with a pace therefore sleeps until its
- * next beat once turns keep coming faster than that, and finds several things waiting.
+ * next beat once turns come much faster than that, and goes on so while it finds several things waiting; below that it
+ * is as quick as any.
  */
 
-enum { BATCH = 64, SIGNALS = 65, BUSY_TURNS = 16 };
+enum {
+        BATCH = 64,
+        SIGNALS = 65,
+        RUSH = 8,        /* turns at less than an eighth of the pace... */
+        RUSH_TURNS = 16, /* ...so many one after the other: from then on at the pace */
+        FEW = 4,         /* until a rest brings less than so many descriptors */
+};
 #define WORTH_WAKING ((usec_t)500)
 
 struct signal_handler {
@@ -35,7 +42,8 @@ struct loop {
         int epoll_fd;
         usec_t now;
         usec_t pace;   /* 0: none */
-        unsigned busy; /* turns that came at less than twice the pace, up to BUSY_TURNS */
+        unsigned rush; /* turns so far that came quickly one after the other */
+        bool paced;    /* there were enough of them */
         bool stopped;
         int code;
         size_t n_io; /* of others */
@@ -327,18 +335,28 @@ static void wait_for_events(struct loop *loop, int timeout_ms)
         loop->now = clock_boot(loop->clock);
 }
 
-/* Rests only while busy, and not after a turn that was worth waking up for: what is left then waits no longer. */
+/* Not after a turn that was worth waking up for: what is left then waits no longer. */
+static bool rest(const struct loop *loop, usec_t worked)
+{
+        struct timespec left = {.tv_nsec = (long)(usec_sub(loop->pace, worked) * 1000)};
+
+        if (!loop->paced || worked >= MIN(loop->pace, WORTH_WAKING))
+                return false;
+        nanosleep(&left, NULL);
+        return true;
+}
+
 static void wait_at_pace(struct loop *loop)
 {
-        usec_t last = loop->now, worked = usec_sub(clock_boot(loop->clock), last);
-        struct timespec rest = {0};
+        usec_t last = loop->now;
+        bool rested = rest(loop, usec_sub(clock_boot(loop->clock), last));
 
-        if (loop->busy == BUSY_TURNS && worked < MIN(loop->pace, WORTH_WAKING)) {
-                rest.tv_nsec = (long)((loop->pace - worked) * 1000);
-                nanosleep(&rest, NULL);
-        }
         wait_for_events(loop, -1);
-        loop->busy = loop->now - last < 2 * loop->pace ? MIN(loop->busy + 1, (unsigned)BUSY_TURNS) : 0;
+        loop->rush = loop->now - last < loop->pace / RUSH ? loop->rush + 1 : 0;
+        if (rested)
+                loop->paced = loop->n_batch >= FEW;
+        else
+                loop->paced |= loop->rush >= RUSH_TURNS;
 }
 
 static void dispatch(struct loop *loop)

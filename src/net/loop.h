@@ -23,8 +23,8 @@ int loop_run(struct loop *loop);                  /* until loop_stop(); returns 
 bool loop_turn(struct loop *loop, bool may_wait); /* one round; false: stopped, or nothing left to wait for */
 void loop_stop(struct loop *loop, int code);
 /*
- * While small events keep coming, one turn every PACE (below a second; 0: as they come) takes them together. A loop
- * that was at rest, or has much to do, is as quick as without it.
+ * While small events come many times faster than PACE (below a second; 0: none), one turn every PACE takes them
+ * together. A loop with less to do, or with much to do for each, is as quick as without it.
  */
 void loop_set_pace(struct loop *loop, usec_t pace);
 
