@@ -263,12 +263,14 @@ static void schedule(struct http_client *c)
 void client_conn_put_back(struct client_conn *cc)
 {
         struct http_client *c = cc->client;
+        bool alone = list_empty(&c->idle);
 
         cc->state = CONN_IDLE;
         cc->idle_since = loop_now(c->loop);
         list_remove(&cc->node);
         list_prepend(&c->idle, &cc->node);
-        if (!timer_pending(&c->idle_timer))
+        /* One that is used now and then, and alone, never wakes anybody. */
+        if (alone || !timer_pending(&c->idle_timer))
                 timer_after(&c->idle_timer, c->idle_timeout);
         if (!list_empty(&c->waiting))
                 schedule(c);

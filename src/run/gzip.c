@@ -7,22 +7,32 @@
 
 enum { CHUNK = 16 * 1024, GZIP_WINDOW = 15 + 16 };
 
-/* Runs STEP (deflate or inflate) until it has nothing more to give; Z is set up, all of its input is there. */
+/*
+ * Runs STEP (deflate or inflate) until it has nothing more to give; Z is set up, all of its input is there. A full buffer
+ * is given one byte more: what ends there exactly does not need it.
+ */
 static int pump(z_stream *z, int (*step)(z_stream *, int), int flush, struct buf *out, struct err *err)
 {
+        char spare;
         int r;
 
         do {
-                char *to = buf_reserve(out, MIN((size_t)CHUNK, out->max - out->n));
+                size_t room = MIN((size_t)CHUNK, out->max - out->n);
+                char *to = room ? buf_reserve(out, room) : &spare;
 
-                if (!to || out->n == out->max)
+                if (!to)
                         return err_set(err, E_TOO_LARGE, "more than %zu bytes", out->max);
                 z->next_out = (unsigned char *)to;
-                z->avail_out = (unsigned)MIN((size_t)CHUNK, out->max - out->n);
+                z->avail_out = (unsigned)MAX(room, (size_t)1);
                 r = step(z, flush);
-                out->n = (size_t)((char *)z->next_out - out->p);
+                if (room)
+                        out->n += room - z->avail_out;
+                else if (z->avail_out == 0)
+                        return err_set(err, E_TOO_LARGE, "more than %zu bytes", out->max);
         } while (r == Z_OK);
-        return r == Z_STREAM_END ? 0 : err_set(err, E_INVALID, "not gzip, or not all of it");
+        if (r != Z_STREAM_END || z->avail_in)
+                return err_set(err, E_INVALID, "not gzip, not all of it, or more than that");
+        return 0;
 }
 
 int gzip_add(struct buf *out, struct str data, struct err *err)

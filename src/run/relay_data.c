@@ -1,9 +1,9 @@
 /*
  * The data ConfigMap: when it is written, and the patch.
  *
- * It is fenced as the status ConfigMap is, by attempt and pod: an old attempt's result never lands on a newer one's. The
- * checkpoint of an earlier attempt stays until there is a new one; its result and artifacts go when this attempt takes
- * over.
+ * It is fenced by attempt and pod, so that an old attempt's result never lands on a newer one's, and by its version, so that
+ * a patch that was thought to be lost and arrives late does not undo a newer one. The checkpoint of an earlier attempt stays
+ * until there is a new one; its result and artifacts go when this attempt takes over.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -86,6 +86,17 @@ static void take_keys(struct relay_data *d, const struct json *values, bool bina
                           json_truth(&d->keys.arena, binary));
 }
 
+static int take_version(struct relay_data *d, const struct json *object, struct err *err)
+{
+        const char *version = meta_str(object, "resourceVersion");
+
+        if (!version)
+                return err_set(err, E_INVALID, "it has no resourceVersion");
+        free(d->version);
+        d->version = xstrdup(version);
+        return 0;
+}
+
 static int read_map(struct relay *r, struct str body, struct err *err)
 {
         _cleanup_(doc_done) struct doc doc = DOC_INIT;
@@ -103,8 +114,8 @@ static int read_map(struct relay *r, struct str body, struct err *err)
         if (strlen(pod) >= sizeof(d->pod))
                 return err_set(err, E_INVALID, "its key '%s' is too long", RUN_KEY_POD);
         memcpy(d->pod, pod, strlen(pod) + 1);
-        free(d->version);
-        d->version = xstrdup(meta_str(doc.root, "resourceVersion"));
+        if (take_version(d, doc.root, err) < 0)
+                return -1;
         doc_done(&d->keys);
         d->keys.root = json_object(&d->keys.arena);
         take_keys(d, data, false);
@@ -253,9 +264,8 @@ static void write_fence(const struct relay_data *d, struct buf *b)
         if (d->attempt) {
                 write_text(b, "test", "/data/", RUN_KEY_ATTEMPT, str_of(number));
                 write_text(b, "test", "/data/", RUN_KEY_POD, str_of(d->pod));
-        } else {
-                write_text(b, "test", "/metadata/", "resourceVersion", str_of(d->version));
         }
+        write_text(b, "test", "/metadata/", "resourceVersion", str_of(d->version));
 }
 
 static void write_patch(const struct relay_data *d, struct buf *b)
@@ -292,6 +302,7 @@ static bool send_patch(struct relay *r)
                 return false;
         }
         write_patch(d, &body);
+        d->sending = TAKE_PTR(d->ready);
         relay_send(r, RELAY_DATA, r->config.data_map, KUBE_PATCH_JSON, buf_str(&body));
         return true;
 }
@@ -325,21 +336,34 @@ static void remember_keys(struct relay_data *d)
         }
 }
 
-void relay_data_answered(struct relay *r)
+void relay_data_answered(struct relay *r, struct str body)
 {
+        _cleanup_(doc_done) struct doc doc = DOC_INIT;
         struct relay_data *d = &r->data;
 
+        if (doc_parse(&doc, body, &MAP_LIMITS, NULL) < 0 || take_version(d, doc.root, NULL) < 0)
+                d->known = false;
         remember_keys(d);
         d->claimed = true;
         d->attempt = r->claim;
         memcpy(d->pod, r->config.pod_uid, strlen(r->config.pod_uid) + 1);
-        if (!d->ready)
+        if (!d->sending)
                 return;
         for (size_t i = 0; i < RELAY_FILES; i++)
-                if (d->ready->files[i].name)
-                        memcpy(d->sent[i], d->ready->files[i].sha256, sizeof(d->sent[i]));
-        relay_gather_free(TAKE_PTR(d->ready));
+                if (d->sending->files[i].name)
+                        memcpy(d->sent[i], d->sending->files[i].sha256, sizeof(d->sent[i]));
+        relay_gather_free(TAKE_PTR(d->sending));
         d->next = loop_now(r->config.loop) + (r->terminating ? ENDING_EVERY : RELAY_DATA_EVERY);
+}
+
+void relay_data_unsend(struct relay *r)
+{
+        struct relay_data *d = &r->data;
+
+        if (d->ready) /* newer */
+                relay_gather_free(TAKE_PTR(d->sending));
+        else
+                d->ready = TAKE_PTR(d->sending);
 }
 
 bool relay_data_refused(struct relay *r, const struct err *err)
@@ -366,6 +390,7 @@ void relay_data_done(struct relay *r)
         if (d->gather)
                 d->gather->relay = NULL; /* it frees itself */
         relay_gather_free(d->ready);
+        relay_gather_free(d->sending);
         doc_done(&d->keys);
         vec_done(&d->ops);
         free(d->version);

@@ -354,14 +354,29 @@ uint64_t relay_claim_read(const struct relay *r)
         return str_to_u64(number, &attempt) && str_eq(rest, str_of(r->config.pod_uid)) ? attempt : 0;
 }
 
+/* Appears whole, and is not synced: it does not outlive the pod, and a slow disk must not hold up the first state. */
+static int write_claim(int ctl_fd, struct str text, struct err *err)
+{
+        static const char tmp[] = "." RUN_CLAIM_FILE ".tmp";
+        _cleanup_(fd_close) int fd = openat(ctl_fd, tmp,
+                                            O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+        if (fd < 0)
+                return err_errno(err, E_IO, errno, "cannot create %s", tmp);
+        if (fd_write_all(fd, text, err) < 0)
+                return -1;
+        return renameat(ctl_fd, tmp, ctl_fd, RUN_CLAIM_FILE) < 0
+                       ? err_errno(err, E_IO, errno, "cannot make %s", RUN_CLAIM_FILE)
+                       : 0;
+}
+
 void relay_claim_write(const struct relay *r, uint64_t attempt)
 {
-        _cleanup_(free_ptr) char *path = xasprintf("%s/%s", r->config.ctl, RUN_CLAIM_FILE);
         char text[CLAIM_MAX];
         struct err err = ERR_INIT;
 
         snprintf(text, sizeof(text), "%llu %s\n", (unsigned long long)attempt, r->config.pod_uid);
-        if (file_replace(path, str_of(text), 0644, &err) < 0)
+        if (write_claim(r->places[PLACE_CTL].fd, str_of(text), &err) < 0)
                 LOG_WARN(r->config.log, "Cannot keep the attempt's number for a restart", F_ERR(&err));
 }
 

@@ -83,16 +83,17 @@ struct relay_data {
         uint64_t attempt; /* of the ConfigMap as last seen; 0: it does not say */
         char pod[64];
         struct doc keys; /* {key: true when it is in binaryData} of what is there */
-        char *version;   /* resourceVersion, tested while attempt is not said */
+        char *version;   /* resourceVersion */
         struct relay_stamp stamps[RELAY_FILES];
         char sent[RELAY_FILES][SHA256_HEX_MAX]; /* the same text is not sent twice */
         VEC(struct relay_data_op) ops;          /* on their way */
         char number[24];                        /* the attempt, in them */
         bool changed;
-        int level;                   /* of the last one that was gathered */
-        usec_t next;                 /* not written before */
-        struct relay_gather *gather; /* under way */
-        struct relay_gather *ready;  /* to be sent */
+        int level;                    /* of the last one that was gathered */
+        usec_t next;                  /* not written before */
+        struct relay_gather *gather;  /* under way */
+        struct relay_gather *ready;   /* to be sent */
+        struct relay_gather *sending; /* on its way */
 };
 
 /* ---- all */
@@ -190,6 +191,7 @@ bool relay_data_step(struct relay *r);          /* begins what is to be done; tr
 bool relay_data_settled(const struct relay *r); /* nothing is left to be done */
 void relay_gathered(struct relay *r, struct relay_gather *g);
 int relay_data_read_answered(struct relay *r, struct str body, struct err *err) _must_check_;
-void relay_data_answered(struct relay *r);
-/* The ConfigMap is refused as it is; true: a smaller one is tried. */
+void relay_data_answered(struct relay *r, struct str body);
+void relay_data_unsend(struct relay *r); /* the patch failed */
+/* The ConfigMap is refused as it is; true: a smaller one is tried, or none. */
 bool relay_data_refused(struct relay *r, const struct err *err);

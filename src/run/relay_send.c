@@ -240,6 +240,8 @@ static void unsend(struct relay *r)
         r->dirty |= r->op == RELAY_STATE;
         r->track_changed |= r->op == RELAY_STATE;
         r->note_due |= r->op == RELAY_STATE || r->op == RELAY_NOTE;
+        if (r->op == RELAY_DATA)
+                relay_data_unsend(r);
 }
 
 static void read_again(struct relay *r)
@@ -279,6 +281,8 @@ static void failed(struct relay *r, const struct err *err)
         unsend(r);
         if (!r->failing_since)
                 r->failing_since = now(r);
+        if (err->code != E_FORBIDDEN)
+                r->forbidden_since = 0;
         if (r->failures == 0)
                 LOG_INFO(r->config.log, "A request failed, trying again", F_ERR(err));
         switch (err->code) {
@@ -327,7 +331,7 @@ static int succeeded(struct relay *r, struct str body, struct err *err)
                 state_answered(r);
                 break;
         case RELAY_DATA:
-                relay_data_answered(r);
+                relay_data_answered(r, body);
                 break;
         case RELAY_NOTE:
                 break;

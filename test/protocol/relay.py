@@ -298,7 +298,7 @@ def a_data_map_that_the_server_refuses_loses_its_largest(run):
         run.until(podUID="pod-a", state="Running")
         pod.end(code=0)
         assert relay.wait(2 * PATIENCE) == 0, relay.lines
-    assert run.value("result.json") == "{}"
+    assert run.value("result.json") == "{}", relay.lines
     assert not json.loads(run.get("d")["data"]["artifacts.json"])[0]["kept"]
     assert "large.bin" in run.data["problem"] and "refuses" in run.data["problem"], run.data["problem"]
 
@@ -368,8 +368,8 @@ def sigterm_flushes_and_ends(run):
         text = pod.report()
         pod.write("checkpoint.json", '{"at": 2}')
         assert relay.wait(PATIENCE) == 1, relay.lines
-    assert run.said() == text and run.data["state"] == "Running"
-    assert run.value("checkpoint.json") == '{"at": 2}'
+    assert run.said() == text and run.data["state"] == "Running", (run.data, relay.lines)
+    assert run.value("checkpoint.json") == '{"at": 2}', (run.get("d"), relay.lines)
 
 
 def sigterm_waits_for_the_workload(run):
@@ -461,8 +461,8 @@ def at_rest_it_weighs_nothing(run):
         wait(lambda: run.value("checkpoint.json"), PATIENCE)
         size = anonymous(relay.pid)
         diag(f"{size} KiB anonymous")
-        with open(f"/proc/{relay.pid}/maps", encoding="utf-8") as f:
-            sanitized = "asan" in f.read() or size > 100000
+        with open(program("sonde-pod"), "rb") as f:
+            sanitized = b"__asan_init" in f.read() # which has its own ideas of memory
         assert sanitized or size < 2048, size
         if SOAK:
             before = wake_ups(relay.pid)
@@ -486,5 +486,6 @@ with contextlib.ExitStack() as stack:
         a_data_map_that_the_server_refuses_loses_its_largest, bad_files_are_problems_and_the_last_good_state_stays,
         a_directory_that_vanishes_and_comes_back_is_found, without_its_config_map_it_ends_at_once,
         sigterm_flushes_and_ends, sigterm_waits_for_the_workload, at_rest_it_weighs_nothing]
-    main(*[each for test in tests for each in on_both(test)], a_run_may_touch_its_two_config_maps_and_nothing_else,
-         what_stays_forbidden_ends_it)
+    points = [each for test in tests for each in on_both(test)] + [
+        a_run_may_touch_its_two_config_maps_and_nothing_else, what_stays_forbidden_ends_it]
+    main(*[point for point in points if not sys.argv[1:] or any(word in point.__doc__ for word in sys.argv[1:])])
