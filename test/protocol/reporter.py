@@ -130,6 +130,7 @@ def every_call_of_the_full_design_writes_the_same_bytes():
             assert mine["sequence"] == count, mine
             assert ("error" in mine) == (method == "fail"), mine
             assert without(mine, ("sequence", "error")) == text(theirs_in), (method, mine, text(theirs_in))
+            assert without(mine, ()) == text(ours_in), text(ours_in)
             assert reporters[1]._current_phase.phase_id == reporters[0]._current_phase.phase_id
         assert count > 120 and not said, (count, said)
 
@@ -151,6 +152,7 @@ def every_call_of_the_short_design_writes_its_members():
                     reporter.update(phases[name], "m", step, of, details)
             expected, got = status(theirs_in), status(ours_in)
             assert without(got, additive) == without(expected, additive), (got, expected)
+            assert without(got, ()) == text(ours_in), text(ours_in)
             assert REAL.fromisoformat(got["timestamp"]) == REAL.fromisoformat(
                 expected["timestamp"].replace("Z", "+00:00")), (got, expected)
         assert not said, said
@@ -176,6 +178,7 @@ def the_names_and_arguments_are_the_design_s():
     for name in vars(theirs("/nowhere", enabled=False)):
         assert hasattr(made, name), name
     assert (made.output_dir, made.status_file) == ("/nowhere", "/nowhere/" + FILE)
+    assert (made.enabled, made._current_phase) == (False, None)
     assert ours.ProfilingProgress(1, 2) == ours.ProfilingProgress(1, 2, None)
     assert repr(ours.GpuConfig(4, "TP=4")) == "GpuConfig(current_gpus=4, parallel_mapping='TP=4')"
 

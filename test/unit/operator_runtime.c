@@ -408,6 +408,30 @@ static void deletes_carry_the_uid(void **state)
         assert_true(list_empty(&r->api.waiting));
 }
 
+/* What is gone already is no failure; what cannot be deleted now is tried again; neither is told on the request. */
+static void a_delete_that_fails_is_nothing_of_the_request_s(void **state)
+{
+        static const struct {
+                int status;
+                const char *reason;
+                bool again;
+        } cases[] = {{404, "NotFound", false}, {403, "Forbidden", true}, {500, "InternalError", true}};
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                r->mind.gone = true;
+                begin_with(r, sample(&a, "s", 10, NULL), old_map(&a, ""));
+                api_refuse(api_find(&r->api, "DELETE", MAPS_NS "/s"), cases[i].status, cases[i].reason, NULL);
+                pass(r, 10 * SEC);
+                assert_null(api_waiting(&r->api, "PATCH", IN_NS "/s/status"));
+                assert_int_equal(api_waiting(&r->api, "DELETE", MAPS_NS "/s") != NULL, cases[i].again);
+                operator_free(TAKE_PTR(r->op));
+                turns(r);
+                api_free_requests(&r->api.waiting);
+        }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -428,5 +452,6 @@ static const struct CMUnitTest tests[] = {
         TEST(unwatched_kinds_follow_the_plan),
         TEST(what_is_settled_is_bounded),
         TEST(deletes_carry_the_uid),
+        TEST(a_delete_that_fails_is_nothing_of_the_request_s),
 };
 UNIT_MAIN(tests)

@@ -181,6 +181,26 @@ static void the_history_of_the_shape_comes_before_typical_durations(void **state
         assert_float_equal(p.percent, 14.2, 0.01); /* one of seven */
 }
 
+static void this_run_s_own_pace_comes_before_the_history(void **state)
+{
+        struct run_plan plan = {.n = 1, .phases = {{.name = "Measure", .weight = 1}}};
+        struct priors priors = {.n = 0};
+        struct track t = {.n = 0};
+        struct progress p;
+
+        for (int run = 0; run < 5; run++)
+                priors_add(&priors, "Measure", 400, 20, 400); /* 20 s a step */
+        say(&t, 0, "Measure", 1, 20);
+        p = see(&t, &plan, &priors, 0);
+        assert_string_equal(p.eta.basis, "history");
+        assert_true(fabs(seconds(p.eta.mid) - 400) < 40);
+        for (int i = 2; i <= 10; i++)
+                say(&t, 6 * (i - 1), "Measure", i, 20); /* and now 6 s */
+        p = see(&t, &plan, &priors, 54);
+        assert_string_equal(p.eta.basis, "pace");
+        assert_true(seconds(p.eta.mid) < 200);
+}
+
 static void a_phase_that_the_history_never_had_is_not_expected(void **state)
 {
         struct priors priors = {.n = 0};
@@ -313,6 +333,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(even_steps_end_when_they_must),
         cmocka_unit_test(the_eta_does_not_change_with_time_alone),
         cmocka_unit_test(the_history_of_the_shape_comes_before_typical_durations),
+        cmocka_unit_test(this_run_s_own_pace_comes_before_the_history),
         cmocka_unit_test(a_phase_that_the_history_never_had_is_not_expected),
         cmocka_unit_test(a_run_without_news_does_not_move),
         cmocka_unit_test(typical_durations_say_how_long_to_wait_for_a_first_step),

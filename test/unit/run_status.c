@@ -77,6 +77,9 @@ static void the_design_has_nine_phases(void **state)
                 "Failed",
         };
 
+        /* minutes; the design's "<1 min" has no lower end */
+        static const double typical[][2] = {{0, 1}, {5, 15}, {15, 30}, {0, 1}, {5, 10}, {15, 30}, {0, 1}};
+
         assert_int_equal(RUN_PLAN_DGDR.n, 7);
         assert_true(RUN_PLAN_DGDR.weighted);
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -87,6 +90,8 @@ static void the_design_has_nine_phases(void **state)
                 assert_string_equal(RUN_PLAN_DGDR.phases[i].name, names[i]);
                 assert_true(RUN_PLAN_DGDR.phases[i].weight > 0);
                 assert_true(RUN_PLAN_DGDR.phases[i].typical_low < RUN_PLAN_DGDR.phases[i].typical_high);
+                assert_true(RUN_PLAN_DGDR.phases[i].typical_high == 60 * typical[i][1]);
+                assert_true(typical[i][0] == 0 || RUN_PLAN_DGDR.phases[i].typical_low == 60 * typical[i][0]);
         }
         assert_int_equal(run_phase_number(&RUN_PLAN_DGDR, "prefillsweep"), 0);
         assert_int_equal(run_phase_number(&RUN_PLAN_DGDR, ""), 0);
@@ -232,9 +237,13 @@ static void the_short_design_is_read(void **state)
                 " \"timestamp\": \"2026-01-24T02:08:42Z\", \"progress\": {\"currentStep\": 4,"
                 " \"totalSteps\": 6, \"gpuConfig\": \"1 GPU, TP=1\"}}");
 
+        assert_string_equal(s.phase, "DecodeInterpolation");
         assert_int_equal(s.phase_number, 6);
         assert_int_equal(s.total_phases, 7);
+        assert_string_equal(s.message, "Profiling decode with batch size 496 (4/6)");
+        assert_int_equal(s.timestamp, at("2026-01-24T02:08:42Z"));
         assert_int_equal(s.current_step, 4);
+        assert_int_equal(s.total_steps, 6);
         assert_int_equal(s.started_at, 0);
         assert_true(s.has_gpu_config);
         assert_int_equal(s.current_gpus, 1);
