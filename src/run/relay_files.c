@@ -99,20 +99,32 @@ static void look_at_status(struct relay *r)
         take_status(r, &s);
 }
 
+static void restore_track(struct relay *r, const char *text)
+{
+        struct json *j = text ? json_parse(&r->scratch, str_of(text), NULL, NULL) : NULL;
+
+        if (j && track_parse(j, &r->track, NULL) == 0)
+                r->track_size = strlen(text);
+        else
+                r->track = (struct track){0};
+}
+
 void relay_files_restore(struct relay *r, const struct json *data)
 {
-        const char *status = json_str(data, RUN_KEY_STATUS), *track = json_str(data, RUN_KEY_TRACK);
-        struct json *j = track ? json_parse(&r->scratch, str_of(track), NULL, NULL) : NULL;
+        const char *text = json_str(data, RUN_KEY_STATUS);
         struct run_status s;
 
-        if (!j || track_parse(j, &r->track, NULL) < 0)
-                r->track = (struct track){0};
-        else
-                r->track_size = strlen(track);
-        if (!status || run_status_parse(&r->scratch, str_of(status), loop_wall(r->config.loop), &s, NULL) < 0)
+        if (!r->adopted)
+                restore_track(r, json_str(data, RUN_KEY_TRACK));
+        if (!text || streq(text, r->status) ||
+            run_status_parse(&r->scratch, str_of(text), loop_wall(r->config.loop), &s, NULL) < 0)
                 return;
-        r->status = xstrdup(status);
-        r->file_sequence = s.sequence;
+        /* What came late from a relay before this one is mostly older than what we know. But the last phase is the last. */
+        if (r->adopted && !run_phase_terminal(s.phase) && s.sequence <= r->file_sequence)
+                return;
+        free(r->status);
+        r->status = xstrdup(text);
+        r->file_sequence = MAX(r->file_sequence, s.sequence);
         r->phase_over = run_phase_terminal(s.phase);
         r->phase_failed = streq(s.phase, "Failed");
 }

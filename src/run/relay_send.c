@@ -45,15 +45,13 @@ static void go_on(struct relay *r, const struct run_fence *seen, const struct js
                 relay_finish(r, 0);
                 return;
         }
-        if (!r->adopted) {
-                relay_files_restore(r, data);
+        relay_files_restore(r, data);
+        if (!r->adopted)
                 r->state = seen->state;
-        }
         r->fence = *seen;
         r->claim = seen->attempt;
         r->claimed = true;
-        if (seen->state != r->state || !streq(json_str(data, RUN_KEY_STATUS), r->status))
-                r->dirty = true;
+        r->dirty = seen->state != r->state || !streq(json_str(data, RUN_KEY_STATUS), r->status);
         if (none != !problem[0])
                 r->note_due = true;
 }
@@ -239,7 +237,7 @@ static void unsend(struct relay *r)
 {
         r->dirty |= r->op == RELAY_STATE;
         r->track_changed |= r->op == RELAY_STATE;
-        r->note_due |= r->op == RELAY_STATE || r->op == RELAY_NOTE;
+        r->note_due |= r->op == RELAY_NOTE;
         if (r->op == RELAY_DATA)
                 relay_data_unsend(r);
 }

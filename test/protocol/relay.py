@@ -14,7 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import JSON_PATCH, SOAK, ControlPlane, Engine, Process, Skip, diag, main, program, wait
+from sonde_test import SOAK, ControlPlane, Engine, Process, diag, main, program, wait
 
 PATIENCE = 30
 
@@ -287,7 +287,7 @@ def a_result_that_does_not_fit_is_said_and_listed(run):
 
 
 def a_data_map_that_the_server_refuses_loses_its_largest(run):
-    """The ConfigMap is nearly full of somebody else's: 1 MiB is the API's limit."""
+    """A data ConfigMap that the API server refuses, nearly full of somebody else's, loses its largest"""
     status, body = run.api.patch(f"{run.path}/d", {"data": {"foreign": "x" * 600000}})
     assert status == 200, body
     pod = Pod()
@@ -315,8 +315,8 @@ def bad_files_are_problems_and_the_last_good_state_stays(run):
         wait(lambda: run.said() == text, PATIENCE)
         for make in (lambda: pod.write("profiling_status.json", "{ nonsense"),
                      lambda: pod.write("profiling_status.json", b"x" * (1 << 20)),
-                     lambda: (os.unlink(path), os.mkfifo(path)),
-                     lambda: (os.unlink(path), os.symlink("/etc/hostname", path))):
+                     lambda: (os.mkfifo(path + ".new"), os.rename(path + ".new", path)),
+                     lambda: (os.symlink("/etc/hostname", path + ".new"), os.rename(path + ".new", path))):
             before = run.data.get("problem", "")
             make()
             wait(lambda: run.data.get("problem", "") not in ("", before), PATIENCE)

@@ -49,7 +49,8 @@ struct kube {
         struct rng *chaos; /* NULL: as planned */
         bool faults;       /* of chaos */
         struct buf log; /* one letter a request: G and P for the status ConfigMap, g and p for the data's */
-        size_t open, limit;
+        size_t open;
+        size_t limit;    /* of the data ConfigMap */
         uint64_t states; /* changes of the fence */
         struct run_fence fence;
         uint64_t of_attempt, sequence; /* the file's, and whether its phase was the last, in that attempt */
@@ -217,7 +218,7 @@ static inline void carry_out(struct kube_call *c)
         if (json_patch(&a, &object, patch, &c->err) < 0)
                 return;
         check_values(object);
-        if (object_size(object) > k->limit) {
+        if (c->map == &k->maps[1] && object_size(object) > k->limit) {
                 err_set(&c->err, E_REFUSED, "too long");
                 return;
         }
@@ -604,3 +605,85 @@ static inline struct loop *rig_loop(struct clock *clock)
         rng_seed(loop_rng(loop), 7);
         return loop;
 }
+
+/* ---- one pod, one relay */
+
+struct rig {
+        struct clock clock;
+        struct loop *loop;
+        struct kube *kube;
+        struct pod pod;
+};
+
+_unused_ static int set_up(void **state)
+{
+        struct rig *r = xcalloc(1, sizeof(*r));
+
+        r->loop = rig_loop(&r->clock);
+        r->kube = kube_rig_new(r->loop);
+        pod_init(&r->pod, "pod-a");
+        *state = r;
+        return 0;
+}
+
+_unused_ static int tear_down(void **state)
+{
+        struct rig *r = *state;
+
+        pod_relay_kill(&r->pod);
+        pod_kill(&r->pod);
+        fd_close(r->pod.inotify);
+        kube_rig_free(r->kube);
+        loop_free(r->loop);
+        free(r);
+        return 0;
+}
+
+_unused_ static void soon(struct rig *r)
+{
+        pass(r->loop, 20 * USEC_PER_MS);
+}
+
+/* A relay that has claimed its run, whose workload runs. */
+_unused_ static void begin(struct rig *r)
+{
+        pod_start(&r->pod);
+        pod_relay(&r->pod, r->kube);
+        soon(r);
+        assert_string_equal(requests(r->kube), "GPgp");
+        assert_true(status_is(r->kube, RUN_KEY_STATE, "Running"));
+}
+
+/* The status ConfigMap as another pod has left it. */
+_unused_ static void other_pod_writes(struct kube *k, uint64_t attempt, const char *pod, const char *state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct json *object = map_json(k, 0, &a), *data = run_fence_data(&a, attempt);
+
+        json_set(&a, data, RUN_KEY_POD, json_string(&a, pod));
+        json_set(&a, data, RUN_KEY_SEQUENCE, json_string(&a, "7"));
+        json_set(&a, data, RUN_KEY_STATE, json_string(&a, state));
+        if (!streq(state, "Pending") && !streq(state, "Running"))
+                json_set(&a, data, RUN_KEY_EXIT, json_string(&a, "{\"code\": 0}"));
+        json_set(&a, object, "data", data);
+        put_object(k, &k->maps[0], object, &a);
+}
+
+_unused_ static void assert_status(struct rig *r, const char *key, const char *value)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        assert_string_equal(map_value(r->kube, 0, key, &a), value);
+}
+
+_unused_ static void assert_problem(struct rig *r, const char *part)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        const char *problem = map_value(r->kube, 0, RUN_KEY_PROBLEM, &a);
+
+        assert_non_null(problem);
+        if (!strstr(problem, part))
+                fail_msg("'%s' is not in '%s'", part, problem);
+}
+
+#define RELAY_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

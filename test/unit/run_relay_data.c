@@ -1,0 +1,231 @@
+#include "unit/relay_rig.h"
+
+#include "run/gzip.h"
+
+static void test_data_goes_at_most_every_30_s(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char text[32];
+
+        begin(r);
+        for (int i = 0; i < 60; i++) {
+                snprintf(text, sizeof(text), "{\"at\": %d}", i);
+                pod_write(&r->pod, RUN_CHECKPOINT_FILE, text);
+                pod_report(&r->pod, "Measure");
+                pass(r->loop, 2 * USEC_PER_SEC);
+        }
+        {
+                const char *log = requests(r->kube);
+                unsigned n = 0;
+
+                for (const char *p = log; *p; p++)
+                        n += *p == 'p';
+                assert_in_range(n, 3, 4); /* in two minutes */
+        }
+        pod_end(&r->pod, "{\"code\": 0}");
+        soon(r);
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_CHECKPOINT, &a), "{\"at\": 59}");
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_SPEC_HASH, &a), "hash");
+        assert_string_equal(requests(r->kube), "pP"); /* data first */
+}
+
+static void test_the_same_data_is_not_sent_twice(void **state)
+{
+        struct rig *r = *state;
+
+        begin(r);
+        pod_write(&r->pod, RUN_RESULT_FILE, "{}");
+        soon(r);
+        assert_string_equal(requests(r->kube), "p");
+        pass(r->loop, 40 * USEC_PER_SEC);
+        requests(r->kube);
+        pod_write(&r->pod, RUN_RESULT_FILE, "{}");
+        soon(r);
+        pod_end(&r->pod, "{\"code\": 0}");
+        soon(r);
+        assert_string_equal(requests(r->kube), "P");
+}
+
+static struct json *large_text(struct arena *a, char c)
+{
+        char *text = arena_alloc(a, 20001);
+
+        memset(text, c, 20000);
+        text[20000] = '\0';
+        return json_string(a, text);
+}
+
+static void test_large_values_are_gzipped_and_small_ones_are_not(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        _cleanup_(buf_done) struct buf gz = BUF_INIT(1 << 20), text = BUF_INIT(1 << 20);
+        const char *result = json_print(&a, large_text(&a, 'x'));
+        struct json *object;
+
+        begin(r);
+        pod_write(&r->pod, RUN_RESULT_FILE, result);
+        soon(r);
+        object = map_json(r->kube, 1, &a);
+        assert_null(json_at(json_at(object, "data"), RUN_KEY_RESULT));
+        assert_true(
+                buf_add_unbase64(&gz, json_text(json_at(json_at(object, "binaryData"), "result.json.gz"))));
+        assert_int_equal(gunzip_add(&text, buf_str(&gz), NULL), 0);
+        assert_str(buf_str(&text), result);
+        pod_write(&r->pod, RUN_RESULT_FILE, "{}");
+        pass(r->loop, 45 * USEC_PER_SEC);
+        object = map_json(r->kube, 1, &a);
+        assert_string_equal(json_str(json_at(object, "data"), RUN_KEY_RESULT), "{}");
+        assert_null(json_at(object, "binaryData"));
+        pod_write(&r->pod, RUN_RESULT_FILE, result);
+        pass(r->loop, 45 * USEC_PER_SEC);
+        object = map_json(r->kube, 1, &a);
+        assert_null(json_at(json_at(object, "data"), RUN_KEY_RESULT));
+        assert_non_null(json_path(object, "binaryData[\"result.json.gz\"]"));
+}
+
+static void test_a_result_of_an_earlier_attempt_goes_and_its_checkpoint_stays(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        free(r->kube->maps[1].text);
+        r->kube->maps[1].text = xstrdup(
+                "{\"metadata\": {\"resourceVersion\": \"1\"}, \"data\": {\"attempt\": \"1\", \"podUID\": "
+                "\"pod-x\", \"result.json\": \"{}\", \"checkpoint.json\": \"[]\", \"specHash\": \"h\", "
+                "\"artifacts.json\": \"[]\"}, \"binaryData\": {\"artifact.x\": \"AA==\"}}");
+        other_pod_writes(r->kube, 1, "pod-x", "Failed");
+        begin(r);
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_POD, &a), "pod-a");
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_ATTEMPT, &a), "2");
+        assert_null(map_value(r->kube, 1, RUN_KEY_RESULT, &a));
+        assert_null(map_value(r->kube, 1, RUN_KEY_ARTIFACTS, &a));
+        assert_null(json_at(map_json(r->kube, 1, &a), "binaryData"));
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_CHECKPOINT, &a), "[]");
+}
+
+static void test_a_data_map_without_keys_is_taken_as_it_is(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        free(r->kube->maps[1].text);
+        r->kube->maps[1].text = xstrdup("{\"metadata\": {\"resourceVersion\": \"1\"}}");
+        begin(r);
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_POD, &a), "pod-a");
+}
+
+static void write_artifact(struct rig *r, const char *name, size_t size)
+{
+        char dir[UNIT_DIR_LEN + 32];
+        char *text = xcalloc(1, size + 1);
+
+        snprintf(dir, sizeof(dir), "%s/artifacts", r->pod.dir);
+        mkdir(dir, 0755);
+        pod_write_at(dir, name, str_n(text, size));
+        free(text);
+}
+
+static void test_artifacts_are_kept_as_far_as_they_fit(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char path[512];
+        struct json *list, *binary;
+
+        begin(r);
+        write_artifact(r, "b.bin", 500 << 10);
+        write_artifact(r, "a.bin", 600 << 10);
+        write_artifact(r, "c d", 3);
+        snprintf(path, sizeof(path), "%s/artifacts/link", r->pod.dir);
+        assert_int_equal(symlink("/etc/passwd", path), 0);
+        snprintf(path, sizeof(path), "%s/artifacts/elsewhere", r->pod.dir);
+        assert_int_equal(symlink("/etc", path), 0);
+        snprintf(path, sizeof(path), "%s/artifacts/fifo", r->pod.dir);
+        assert_int_equal(mkfifo(path, 0644), 0);
+        snprintf(path, sizeof(path), "%s/artifacts/sub", r->pod.dir);
+        assert_int_equal(mkdir(path, 0755), 0);
+        pod_write_at(path, "x", STR("hello"));
+        pod_end(&r->pod, "{\"code\": 0}");
+        pass(r->loop, 100 * USEC_PER_MS);
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
+        assert_problem(r, "1 of 4 artifacts are too large");
+        list = json_parse(&a, str_of(map_value(r->kube, 1, RUN_KEY_ARTIFACTS, &a)), NULL, NULL);
+        binary = json_at(map_json(r->kube, 1, &a), "binaryData");
+        assert_int_equal(json_len(list), 4);
+        assert_string_equal(json_str(json_index(list, 0), "name"), "a.bin");
+        assert_false(json_bool(json_index(list, 0), "kept", true));
+        assert_int_equal(strlen(json_str(json_index(list, 0), "sha256")), 64);
+        assert_string_equal(json_str(json_index(list, 1), "key"), "artifact.b.bin");
+        assert_true(str_has_prefix(str_of(json_str(json_index(list, 2), "key")), STR("artifact-")));
+        assert_string_equal(json_str(json_index(list, 3), "name"), "sub/x");
+        assert_string_equal(json_str(json_index(list, 3), "sha256"),
+                            "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
+        assert_string_equal(json_str(binary, json_str(json_index(list, 3), "key")), "aGVsbG8=");
+        assert_int_equal(json_len(binary), 3);
+}
+
+static void test_too_many_artifacts_are_said(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char name[32];
+
+        begin(r);
+        for (int i = 0; i < 300; i++) {
+                snprintf(name, sizeof(name), "file-%d", i);
+                write_artifact(r, name, 1);
+        }
+        pod_end(&r->pod, "{\"code\": 0}");
+        pass(r->loop, 100 * USEC_PER_MS);
+        assert_problem(r, "44 artifacts are neither kept nor listed");
+        assert_int_equal(
+                json_len(json_parse(&a, str_of(map_value(r->kube, 1, RUN_KEY_ARTIFACTS, &a)), NULL, NULL)),
+                256);
+}
+
+static void test_what_the_server_refuses_loses_its_largest(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        begin(r);
+        r->kube->limit = 100000;
+        write_artifact(r, "large", 90000);
+        write_artifact(r, "small", 20000);
+        pod_write(&r->pod, RUN_RESULT_FILE, "{}");
+        pod_end(&r->pod, "{\"code\": 0}");
+        pass(r->loop, 100 * USEC_PER_MS);
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
+        assert_problem(r, "large (90000 bytes) is not kept");
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_RESULT, &a), "{}");
+        assert_int_equal(json_len(json_at(map_json(r->kube, 1, &a), "binaryData")), 1);
+}
+
+static void test_a_data_map_that_takes_nothing_does_not_hide_the_end(void **state)
+{
+        struct rig *r = *state;
+
+        begin(r);
+        r->kube->limit = 3;
+        write_artifact(r, "one", 10);
+        pod_end(&r->pod, "{\"code\": 0}");
+        pass(r->loop, 100 * USEC_PER_MS);
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
+        assert_int_equal(r->pod.exit_status, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+        RELAY_TEST(test_data_goes_at_most_every_30_s),
+        RELAY_TEST(test_the_same_data_is_not_sent_twice),
+        RELAY_TEST(test_large_values_are_gzipped_and_small_ones_are_not),
+        RELAY_TEST(test_a_result_of_an_earlier_attempt_goes_and_its_checkpoint_stays),
+        RELAY_TEST(test_a_data_map_without_keys_is_taken_as_it_is),
+        RELAY_TEST(test_artifacts_are_kept_as_far_as_they_fit),
+        RELAY_TEST(test_too_many_artifacts_are_said),
+        RELAY_TEST(test_what_the_server_refuses_loses_its_largest),
+        RELAY_TEST(test_a_data_map_that_takes_nothing_does_not_hide_the_end),
+};
+
+UNIT_MAIN(tests)
