@@ -36,6 +36,7 @@ enum want_kind {
         WANT_OBJECT, /* one object that is not watched; in the request's namespace */
         WANT_EVENTS, /* the events about one object (by uid) */
         WANT_LOG,    /* the last lines of one container of a pod */
+        WANT_PODS,   /* the pods of a Job (by its uid), as the server has them now */
         WANT_PRIORS, /* what the history knows of a shape, which is the name; never fails, and costs nothing twice */
 };
 
@@ -47,8 +48,9 @@ struct want {
 
 struct answer {
         struct want want;
-        const struct json *json;     /* WANT_OBJECT: the object, NULL: there is none. WANT_EVENTS: a list */
-        struct str text;             /* WANT_LOG */
+        const struct json
+                *json;   /* WANT_OBJECT: the object, NULL: there is none. WANT_EVENTS, WANT_PODS: a list */
+        struct str text; /* WANT_LOG */
         const struct priors *priors; /* WANT_PRIORS; NULL: nothing is known */
         const char *error;           /* why it could not be had; NULL: it could */
 };

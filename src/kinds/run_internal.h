@@ -52,6 +52,9 @@ struct run_pod {
 
 /* The newest pod of a Job, or NULL. */
 const struct object *run_newest_pod(const struct view *v, const struct object *job);
+/* The same, as the server has it. */
+const struct object *run_look_up_pod(const struct view *v, struct decision *d, const struct object *job,
+                                     enum run_look *ret_look);
 void run_pod_read(const struct object *object, struct run_pod *ret); /* OBJECT may be NULL */
 /* Why the workload has not started, where that is known: a reason, and the sentence. */
 const char *run_pod_waits(const struct view *v, const struct run_pod *p, const char **ret_sentence);

@@ -208,14 +208,12 @@ static struct json *job_object(const struct view *v, const struct run_job *job)
         const char *name = json_str(job->container, "name");
         struct json *o = json_build(
                 a,
-                "{'metadata': {'name': %s, 'labels': %p, 'annotations': {'" RUN_ANNOTATION_ATTEMPT
-                "': '%llu'}}, "
+                "{'metadata': {'name': %s, 'labels': %p}, "
                 "'spec': {'backoffLimit': %lld, 'template': {'metadata': {'labels': %p, 'annotations': "
                 "{'kubectl.kubernetes.io/default-container': %s, "
                 "'kubectl.kubernetes.io/default-logs-container': %s}}, 'spec': %p}}}",
-                job->names.job, (void *)labels_of(v, job), (unsigned long long)job->names.attempt,
-                (long long)job->backoff_limit, (void *)labels_of(v, job), name, name,
-                (void *)pod_spec(v, job));
+                job->names.job, (void *)labels_of(v, job), (long long)job->backoff_limit,
+                (void *)labels_of(v, job), name, name, (void *)pod_spec(v, job));
         struct json *spec = json_at(o, "spec");
 
         if (job->deadline_seconds > 0)
@@ -271,17 +269,39 @@ const char *run_spec_hash(const struct view *v)
         return name_hash(v->arena, spec ? str_of(json_print(v->arena, spec)) : STR(""));
 }
 
+/* A pod of this attempt or a later one has claimed the ConfigMap. */
+static bool has_run(const struct object *map, const struct run_names *names)
+{
+        struct run_fence fence;
+        struct err err = ERR_INIT;
+
+        return run_fence_read(json_at(map->json, "data"), &fence, &err) == 0 && fence.pod[0] &&
+               fence.attempt >= names->attempt;
+}
+
 bool run_job_was_there(const struct view *v, const struct run_names *names)
 {
         const struct json *progress = json_at(json_at(v->request, "status"), "progress");
         const struct object *map = view_child(v, &KUBE_CONFIGMAP, names->status_map);
-        struct run_fence fence;
-        struct err err = ERR_INIT;
 
-        if (streq(json_str(progress, "job"), names->job))
+        return streq(json_str(progress, "job"), names->job) || (map && has_run(map, names));
+}
+
+/*
+ * The ConfigMaps are there and the Job is not: what was begun was not finished, or the Job has been here and is gone. Only
+ * the server knows: the cache may not have seen yet what a pod wrote.
+ */
+static bool never_was_there(const struct view *v, struct decision *d, const struct run_names *names)
+{
+        const struct object *map;
+        enum run_look look;
+
+        if (!view_child(v, &KUBE_CONFIGMAP, names->status_map))
                 return true;
-        return map && run_fence_read(json_at(map->json, "data"), &fence, &err) == 0 && fence.pod[0] &&
-               fence.attempt >= names->attempt;
+        map = run_look_up(v, d, &KUBE_CONFIGMAP, names->status_map, &look);
+        if (look == LOOK_FAILED)
+                decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
+        return look == LOOK_DONE && !(map && has_run(map, names));
 }
 
 bool run_job_plan(const struct view *v, struct decision *d, const struct run_job *job, const char **why)
@@ -292,7 +312,8 @@ bool run_job_plan(const struct view *v, struct decision *d, const struct run_job
                        "the image's entrypoint is";
                 return false;
         }
-        if (view_child(v, &KUBE_JOB, job->names.job) || run_job_was_there(v, &job->names))
+        if (view_child(v, &KUBE_JOB, job->names.job) || run_job_was_there(v, &job->names) ||
+            !never_was_there(v, d, &job->names))
                 return true;
         plan_maps(v, d, job);
         plan_access(v, d, job);
@@ -381,12 +402,11 @@ bool run_job_finished(const struct json *job)
 void run_job_halt(const struct view *v, struct decision *d, const struct run_names *names)
 {
         const struct object *job = view_child(v, &KUBE_JOB, names->job), *pod = run_newest_pod(v, job);
-        const char *last = json_str(json_at(json_at(v->request, "status"), "progress"), "pod");
+        const char *last = json_str(json_at(json_at(v->request, "status"), "progress"), "podUID");
 
         if (!pod || run_job_finished(job->json))
                 return;
-        if ((last && !streq(pod->name, last)) ||
-            (json_int(json_at(job->json, "spec"), "backoffLimit", 0) > 0 &&
-             streq(json_str(json_at(pod->json, "status"), "phase"), "Failed")))
+        if (!streq(pod->uid, last) || (json_int(json_at(job->json, "spec"), "backoffLimit", 0) > 0 &&
+                                       streq(json_str(json_at(pod->json, "status"), "phase"), "Failed")))
                 decide_absent(d, job);
 }

@@ -18,9 +18,8 @@
 
 #include "decide/decide.h"
 
-#define RUN_RELAY_CONTAINER    "relay"
-#define RUN_STAGE_CONTAINER    "stage"
-#define RUN_ANNOTATION_ATTEMPT "sonde.dev/attempt" /* of a Job: the attempt of its first pod */
+#define RUN_RELAY_CONTAINER "relay"
+#define RUN_STAGE_CONTAINER "stage"
 
 struct run_names {
         const char *job; /* from status once it is there */
@@ -45,8 +44,9 @@ struct run_job {
 };
 
 /*
- * Adds what must exist, in the order of creation; nothing once the Job is there or was there (run_job_was_there()). False:
- * the container has no command; WHY is one sentence. `container` and `pod` become part of the plan.
+ * Adds what must exist, in the order of creation; nothing once the Job is there or was there (run_job_was_there()), or
+ * while that is looked up. False: the container has no command; WHY is one sentence. `container` and `pod` become part of
+ * the plan.
  */
 bool run_job_plan(const struct view *v, struct decision *d, const struct run_job *job, const char **why);
 /* A hash of the request's spec: what was measured for another one is not taken up again. */

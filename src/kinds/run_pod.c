@@ -31,16 +31,38 @@ static bool newer(const struct object *a, const struct object *b)
         return strcmp(a->name, b->name) > 0;
 }
 
+static const struct object *better(const struct object *best, const struct object *o,
+                                   const struct object *job)
+{
+        if (o->type != &KUBE_POD || !streq(meta_controller_uid(o->json), job->uid))
+                return best;
+        return !best || newer(o, best) ? o : best;
+}
+
 const struct object *run_newest_pod(const struct view *v, const struct object *job)
 {
         const struct object *best = NULL;
 
-        for (size_t i = 0; job && i < v->n_children; i++) {
-                const struct object *o = &v->children[i];
+        for (size_t i = 0; job && i < v->n_children; i++)
+                best = better(best, &v->children[i], job);
+        return best;
+}
 
-                if (o->type == &KUBE_POD && streq(meta_controller_uid(o->json), job->uid) &&
-                    (!best || newer(o, best)))
-                        best = o;
+const struct object *run_look_up_pod(const struct view *v, struct decision *d, const struct object *job,
+                                     enum run_look *ret_look)
+{
+        const struct want want = {.kind = WANT_PODS, .uid = job->uid};
+        const struct answer *answer = decide_want(d, v, &want);
+        const struct object *best = NULL;
+
+        *ret_look = !answer ? LOOK_UNDER_WAY : answer->error ? LOOK_FAILED : LOOK_DONE;
+        json_foreach (pod, json_at(answer ? answer->json : NULL, "items")) {
+                struct object *o = arena_new(v->arena, struct object);
+                const struct json *meta = json_at(pod, "metadata");
+
+                *o = (struct object){&KUBE_POD, pod, json_str_or(meta, "name", ""),
+                                     json_str_or(meta, "uid", "")};
+                best = better(best, o, job);
         }
         return best;
 }

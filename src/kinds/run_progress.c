@@ -75,6 +75,14 @@ static usec_t started_at(const struct run_seen *s, const struct json *before)
         return s->has_track && s->track.started ? s->track.started : s->started;
 }
 
+/* Also of a pod that came and went between two looks. */
+static const char *pod_uid(const struct run_seen *s, const struct json *before)
+{
+        if (s->pod)
+                return s->pod->uid;
+        return s->fence.pod[0] && s->fence.attempt == s->attempt ? s->fence.pod : json_str(before, "podUID");
+}
+
 static struct json *progress_json(const struct view *v, const struct run_seen *s, const struct progress *now)
 {
         struct arena *a = v->arena;
@@ -100,6 +108,7 @@ static struct json *progress_json(const struct view *v, const struct run_seen *s
         json_set(a, progress, "startedAt", time_json(a, started_at(s, any)));
         json_set(a, progress, "job", json_string(a, s->names->job));
         json_set(a, progress, "pod", json_string(a, s->pod ? s->pod->name : json_str(before, "pod")));
+        json_set(a, progress, "podUID", json_string(a, pod_uid(s, before)));
         return progress;
 }
 

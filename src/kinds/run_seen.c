@@ -118,7 +118,7 @@ static void read_exit(const struct view *v, struct run_seen *s, struct str text)
 static bool is_current(const struct run_seen *s, const struct run_pod *p)
 {
         if (!p->object)
-                return s->fence.pod[0] && s->fence.attempt >= s->names->attempt;
+                return s->fence.pod[0] && s->fence.attempt >= s->attempt;
         return streq(s->fence.pod, p->object->uid);
 }
 
@@ -157,21 +157,21 @@ static void read_map(const struct view *v, struct run_seen *s, const struct run_
                 problem(s, "Refused", run_sentence(v, "%s", complaint));
 }
 
-static uint64_t attempt_of(const struct view *v, const struct run_seen *s, const struct run_pod *p)
+/* The attempt that there is at least: it never goes back. */
+static uint64_t attempt_before(const struct view *v, const struct run_names *names)
 {
         const struct json *before = json_at(json_at(v->request, "status"), "progress");
-        const char *note = s->job ? json_str(json_at(json_at(s->job->json, "metadata"), "annotations"),
-                                             RUN_ANNOTATION_ATTEMPT)
-                                  : NULL;
-        uint64_t attempt = 1;
+        int64_t attempt = streq(json_str(before, "job"), names->job) ? json_int(before, "attempt", 1) : 1;
 
-        if (!note || !str_to_u64(str_of(note), &attempt) || !attempt)
-                attempt = 1;
-        if (!s->fence.attempt && streq(json_str(before, "job"), s->names->job))
-                return MAX(attempt, (uint64_t)MAX(json_int(before, "attempt", 1), (int64_t)1));
-        if (!s->fence.pod[0] || is_current(s, p))
-                return MAX(attempt, s->fence.attempt);
-        return MAX(attempt, s->fence.attempt + 1);
+        return MAX(names->attempt, (uint64_t)MAX(attempt, (int64_t)1));
+}
+
+/* A pod that has not claimed the ConfigMap yet will do so as the next attempt. */
+static uint64_t attempt_of(const struct run_seen *s, const struct run_pod *p)
+{
+        bool unclaimed = p->object && s->fence.pod[0] && !is_current(s, p);
+
+        return MAX(s->attempt, s->fence.attempt + unclaimed);
 }
 
 /* ---- how it ended */
@@ -193,6 +193,8 @@ static bool was_interrupted(const struct run_seen *s, const struct run_pod *p)
 
         if (reported(s, "Complete"))
                 return false;
+        if (s->has_exit && !s->exit.lost)
+                return s->exit.told;
         if (!p->object && job_goes_on(s))
                 return true; /* somebody deleted the pod, and the Job makes another */
         if (!asked || !finished || finished < asked)
@@ -447,10 +449,11 @@ static void judge(const struct view *v, struct decision *d, struct run_seen *s, 
 
 static void read_all(const struct view *v, struct run_seen *s, const struct run_pod *p)
 {
+        s->attempt = attempt_before(v, s->names);
         read_map(v, s, p);
         if (p->ended)
                 read_exit(v, s, str_of(p->end_message));
-        s->attempt = attempt_of(v, s, p);
+        s->attempt = attempt_of(s, p);
         s->started = s->has_exit && s->exit.started_at ? s->exit.started_at : p->started_at;
         s->finished = s->has_exit && s->exit.finished_at ? s->exit.finished_at : p->finished_at;
 }
@@ -488,6 +491,25 @@ static bool look_for_job(const struct view *v, struct decision *d, const struct 
         return look == LOOK_DONE && !(found && run_is_ours(v, found->json));
 }
 
+/* The Job has ended, and its pod, as the cache has it, has not: Jobs and pods come by different watches. */
+static bool look_at_pod(const struct view *v, struct decision *d, struct run_seen *s, struct run_pod *p)
+{
+        const struct object *found;
+        enum run_look look;
+
+        if (!run_job_finished(s->job->json) || is_recorded(s, p) || p->ended || p->over)
+                return true;
+        found = run_look_up_pod(v, d, s->job, &look);
+        if (look == LOOK_FAILED)
+                decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
+        if (look != LOOK_DONE)
+                return false;
+        s->pod = found;
+        run_pod_read(found, p);
+        read_all(v, s, p);
+        return true;
+}
+
 bool run_see(const struct view *v, struct decision *d, const struct run_names *names, struct run_seen *ret)
 {
         struct run_pod p;
@@ -506,6 +528,8 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
                         return false;
                 if (!gone)
                         return true;
+        } else if (!look_at_pod(v, d, ret, &p)) {
+                return false;
         }
         if (!is_recorded(ret, &p) &&
             (gone || run_job_finished(ret->job->json) || (has_ended(ret, &p) && is_quiet(v, ret, &p)))) {

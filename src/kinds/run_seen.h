@@ -62,7 +62,7 @@ struct json *run_result(const struct view *v, const struct run_seen *seen);
  * status.progress, one shape across kinds:
  *
  *     {percent, phase, phaseNumber, totalPhases, step: "5/12", currentStep, totalSteps, subPhase, message, attempt,
- *      gpuConfig, startedAt, updatedAt, estimatedCompletion: {low, mid, high, basis}, job, pod}
+ *      gpuConfig, startedAt, updatedAt, estimatedCompletion: {low, mid, high, basis}, job, pod, podUID}
  *
  * startedAt is the first attempt's, kept from the request's status; `job` is there once the Job was seen. Also sets the
  * conditions Progressing (False, NotMoving, when it does not move; the decision is then asked for again at that time) and

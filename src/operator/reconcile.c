@@ -154,6 +154,12 @@ static void send_lookup(struct task *t, const struct want *want)
                 r.name = NULL;
                 r.field_selector = arena_printf(&t->arena, "regarding.uid=%s", want->uid);
                 r.limit = 100;
+        } else if (want->kind == WANT_PODS) {
+                r.verb = KUBE_LIST;
+                r.type = &KUBE_POD;
+                r.name = NULL;
+                r.label_selector = arena_printf(&t->arena, "controller-uid=%s", want->uid);
+                r.limit = 100;
         } else if (want->kind == WANT_LOG) {
                 kube_path(&path, &KUBE_POD, t->ns, want->name, "log");
                 buf_printf(&path, "?tailLines=%d&limitBytes=%d&container=", LOG_TAIL_LINES, LOG_TAIL_BYTES);

@@ -19,11 +19,12 @@ static struct json *time_node(struct arena *a, usec_t when)
 struct json *run_exit_json(struct arena *a, const struct run_exit *e)
 {
         return json_build(a,
-                          "{'code': %p, 'signal': %p, 'oom': %p, 'lost': %p, 'error': %p, 'startedAt': %p, "
-                          "'finishedAt': %p, 'tail': %p}",
+                          "{'code': %p, 'signal': %p, 'oom': %p, 'told': %p, 'lost': %p, 'error': %p, "
+                          "'startedAt': %p, 'finishedAt': %p, 'tail': %p}",
                           (void *)(e->code >= 0 ? json_i64(a, e->code) : NULL),
                           (void *)(e->signal ? json_i64(a, e->signal) : NULL),
                           (void *)(e->oom ? json_truth(a, true) : NULL),
+                          (void *)(e->told ? json_truth(a, true) : NULL),
                           (void *)(e->lost ? json_truth(a, true) : NULL), (void *)json_string(a, e->error),
                           (void *)time_node(a, e->started_at), (void *)time_node(a, e->finished_at),
                           (void *)(e->tail.n ? json_stringn(a, e->tail) : NULL));
@@ -98,8 +99,9 @@ static int read_members(struct arena *a, const struct json *object, struct run_e
 
         if (take_number(object, "code", CODE_MAX, -1, &e->code, err) < 0 ||
             take_number(object, "signal", SIGRTMAX, 0, &e->signal, err) < 0 ||
-            take_truth(object, "oom", &e->oom, err) < 0 || take_truth(object, "lost", &e->lost, err) < 0 ||
-            take_text(object, "error", &error, err) < 0 || take_text(object, "tail", &e->tail, err) < 0 ||
+            take_truth(object, "oom", &e->oom, err) < 0 || take_truth(object, "told", &e->told, err) < 0 ||
+            take_truth(object, "lost", &e->lost, err) < 0 || take_text(object, "error", &error, err) < 0 ||
+            take_text(object, "tail", &e->tail, err) < 0 ||
             take_time(object, "startedAt", &e->started_at, err) < 0 ||
             take_time(object, "finishedAt", &e->finished_at, err) < 0)
                 return -1;

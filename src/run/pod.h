@@ -40,6 +40,7 @@ struct run_exit {
         int code;   /* exit status; -1: it ended by a signal, or never started */
         int signal; /* 0: none */
         bool oom;   /* the kernel killed something of this container for want of memory while it ran */
+        bool told;  /* it was told to end before it did: a status of 0 does not say that its work was done */
         bool lost; /* nobody saw the end: `run` itself was killed (filled in by the relay, never in the file) */
         const char *error;              /* why it could not be started; NULL: it was */
         usec_t started_at, finished_at; /* wall time */

@@ -80,6 +80,7 @@ static void ended(struct supervisor *s, int status)
                 s->status = STATUS_SIGNAL + s->exit.signal;
         } else
                 s->status = s->exit.code = WEXITSTATUS(status);
+        s->exit.told = s->terminated;
         s->exit.oom = s->oom_before >= 0 && oom_after > s->oom_before;
         for (size_t i = 0; i < s->n_streams; i++)
                 stream_drain(&s->streams[i]);

@@ -44,6 +44,8 @@ class Operator:
     def start(self, *arguments):
         self.process = Process(program("test/run-operator"), "--kubeconfig", server.kubeconfig, "--pod-image", pod_image,
                                "--history", self.history, "--log-level", "info", *arguments)
+        if not arguments:
+            self.process.expect("^synced", PATIENCE)
 
     def __enter__(self):
         return self
@@ -355,6 +357,8 @@ def killed_at_every_write():
             writes = n
             operator.start()
             assert seen.ended(f"n{n}")["phase"] == "Succeeded", seen.runs[f"n{n}"][-1]
+        operator.process.stop(PATIENCE)  # it may have been about to die at its last event
+        operator.start()
         with operator:
             names = [f"n{i}" for i in range(1, n + 1)]
             assert all(len(seen.jobs[name]) == 1 for name in names), seen.jobs

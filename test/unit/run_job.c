@@ -102,7 +102,32 @@ static void nothing_once_the_job_was_there(void **state)
         assert_int_equal(r->d.exist.n, 0);
         job.names.attempt = 2; /* of a later Job, which there was not yet */
         plan(r, &job);
+        assert_int_equal(r->d.exist.n, 0);
+        assert_true(wanted(r, &KUBE_CONFIGMAP, "r-status")); /* which only the server knows */
+        answer(r, &KUBE_CONFIGMAP, "r-status",
+               "{'metadata': {'name': 'r-status', 'uid': 'u', " OWNED "}, 'data': {'attempt': '1', 'podUID': "
+               "'uid-p', 'sequence': '7', 'state': 'Running'}}",
+               NULL);
+        plan(r, &job);
         assert_int_equal(r->d.exist.n, 6);
+}
+
+/* The ConfigMaps are there, their Job is not, and the cache has not seen yet that there was one. */
+static void the_server_knows_whether_the_job_was_there(void **state)
+{
+        struct rig *r = *state;
+        struct run_job job = job_of(r, PLAIN);
+
+        child(r, &KUBE_CONFIGMAP,
+              "{'metadata': {'name': 'r-status', 'uid': 'u', " OWNED
+              "}, 'data': {'attempt': '1', 'podUID': '', "
+              "'sequence': '0', 'state': 'Pending'}}");
+        answer(r, &KUBE_CONFIGMAP, "r-status",
+               "{'metadata': {'name': 'r-status', 'uid': 'u', " OWNED "}, 'data': {'attempt': '1', 'podUID': "
+               "'uid-p', 'sequence': '7', 'state': 'Running'}}",
+               NULL);
+        plan(r, &job);
+        assert_int_equal(r->d.exist.n, 0);
 }
 
 static void no_command_no_run(void **state)
@@ -150,8 +175,8 @@ static void the_job(void **state)
                 r, planned(r, &KUBE_JOB, "r-run"),
                 arena_printf(
                         &r->arena,
-                        "{'metadata': {'name': 'r-run', 'labels': {'team': 'a'}, 'annotations': "
-                        "{'sonde.dev/attempt': '1'}}, 'spec': {'backoffLimit': 3, 'activeDeadlineSeconds': "
+                        "{'metadata': {'name': 'r-run', 'labels': {'team': 'a'}}, 'spec': {'backoffLimit': "
+                        "3, 'activeDeadlineSeconds': "
                         "600, "
                         "'ttlSecondsAfterFinished': 60, 'template': {'metadata': {'labels': {'team': 'a'}, "
                         "'annotations': {'kubectl.kubernetes.io/default-container': 'main', "
@@ -390,7 +415,7 @@ static void a_job_that_would_run_again_goes(void **state)
 
                 setup(&s);
                 r = s;
-                request(r, "{'progress': {'job': 'r-run', 'pod': 'p'}}");
+                request(r, "{'progress': {'job': 'r-run', 'podUID': 'uid-p'}}");
                 child(r, &KUBE_JOB, cases[i].job);
                 child(r, &KUBE_POD, cases[i].pod);
                 run_job_halt(&r->view, &r->d, &r->names);
@@ -406,6 +431,7 @@ static const struct CMUnitTest tests[] = {
         T(access_to_two_maps_by_name),
         T(nothing_once_the_job_is_there),
         T(nothing_once_the_job_was_there),
+        T(the_server_knows_whether_the_job_was_there),
         T(no_command_no_run),
         T(planned_twice_is_planned_the_same),
         T(the_job),

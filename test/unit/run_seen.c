@@ -68,6 +68,19 @@ static void server_agrees(struct rig *r)
         answer(r, &KUBE_CONFIGMAP, "r-data", NULL, NULL);
 }
 
+/* The pods of the Job: one, or none. */
+static void server_has(struct rig *r, const char *text)
+{
+        struct json *items = json_array(&r->arena);
+
+        json_append(items, text ? parse(r, text) : NULL);
+        *vec_push(&r->answers) = (struct answer){
+                .want = {.kind = WANT_PODS, .uid = "uid-job"},
+                .json = json_build(&r->arena, "{'items': %p}", (void *)items)};
+        r->view.answers = r->answers.v;
+        r->view.n_answers = r->answers.n;
+}
+
 static void see(struct rig *r, enum run_life life, const char *reason)
 {
         assert_true(run_see(&r->view, &r->d, &r->names, &r->seen));
@@ -375,12 +388,47 @@ static void relay_cut_from_the_server(void **state)
         assert_int_equal(r->seen.finished % USEC_PER_SEC, USEC_PER_SEC / 2);
 }
 
+/* The Job counts a killed relay as a failure; the cache has not seen yet how the pod ended, or that there is one. */
+static void the_cache_has_an_old_pod_or_none(void **state)
+{
+        (void)state;
+        for (int old = 0; old < 2; old++) {
+                void *s;
+                struct rig *r;
+
+                setup(&s);
+                r = s;
+                job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+                if (old)
+                        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+                assert_false(run_see(&r->view, &r->d, &r->names, &r->seen));
+                assert_int_equal(r->d.wants[0].kind, WANT_PODS);
+                assert_string_equal(r->d.wants[0].uid, "uid-job");
+                server_has(r, POD("'phase': 'Failed', " STATES(ENDED("0", ""), ENDED("137", ""))));
+                server_agrees(r);
+                see(r, RUN_LIFE_SUCCEEDED, NULL);
+                teardown(&s);
+        }
+}
+
+static void pods_that_are_gone(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        server_has(r, NULL);
+        server_agrees(r);
+        see(r, RUN_LIFE_FAILED, "JobFailed");
+        assert_says(r->seen.sentence, "it failed");
+}
+
 static void job_complete_and_pod_gone(void **state)
 {
         struct rig *r = *state;
 
         job(r, JOB("", JOB_COMPLETE));
         server_agrees(r);
+        server_has(r, NULL);
         see(r, RUN_LIFE_SUCCEEDED, NULL);
         assert_string_equal(r->seen.problem_reason, "RelayLost");
 }
@@ -468,6 +516,7 @@ static void deadline(void **state)
                    "'message': 'the image cannot be pulled'}]}");
         job(r, JOB(", 'activeDeadlineSeconds': 600", JOB_FAILED("DeadlineExceeded")));
         server_agrees(r);
+        server_has(r, NULL);
         see(r, RUN_LIFE_FAILED, "DeadlineExceeded");
         assert_says(r->seen.sentence, "600 s");
         assert_says(r->seen.sentence, "the image cannot be pulled");
@@ -492,6 +541,7 @@ static void ended_by_the_deadline(void **state)
         job(r, JOB(", 'activeDeadlineSeconds': 600", JOB_FAILED("DeadlineExceeded")));
         status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), NULL,
                    "{'code': 0, 'finishedAt': '2026-11-15T11:30:02Z'}");
+        server_has(r, NULL);
         see(r, RUN_LIFE_FAILED, "DeadlineExceeded");
 }
 
@@ -580,9 +630,45 @@ static void deleted_in_mid_run(void **state)
         struct rig *r = *state;
 
         job(r, JOB("", ""));
-        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}", "{'code': 0}");
-        see(r, RUN_LIFE_WAITING, "Retrying"); /* asked to end, it ended with 0: that is no success */
+        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}",
+                   "{'code': 0, 'told': true}");
+        see(r, RUN_LIFE_WAITING, "Retrying"); /* told to end, it ended with 0: that is no success */
         assert_says(r->seen.sentence, "the pod was deleted");
+}
+
+/* Deleted when it had ended by itself: that is one. */
+static void deleted_after_its_end(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", ""));
+        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}", "{'code': 0}");
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+}
+
+static void deleted_with_its_job(void **state)
+{
+        struct rig *r = *state;
+
+        request(r, "{'progress': {'job': 'r-run', 'attempt': 1}}");
+        answer(r, &KUBE_JOB, "r-run", NULL, NULL);
+        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}",
+                   "{'code': 0, 'told': true}");
+        see(r, RUN_LIFE_FAILED, "Interrupted");
+}
+
+/* The kubelet alone knows how it ended. */
+static void interrupted_without_a_record(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", JOB_COMPLETE));
+        pod(r,
+            "{'metadata': {'name': 'p', 'uid': 'uid-p', 'creationTimestamp': '2026-11-15T11:00:00Z', "
+            "'deletionTimestamp': '2026-11-15T11:20:20Z', 'deletionGracePeriodSeconds': 30, " BY_JOB
+            "}, " POD_SPEC ", 'status': {'phase': 'Succeeded', " STATES(ENDED("0", ""), ENDED("0", "")) "}}");
+        server_agrees(r);
+        see(r, RUN_LIFE_FAILED, "Interrupted");
 }
 
 static void being_deleted(void **state)
@@ -651,7 +737,8 @@ static void the_shape_of_progress(void **state)
                 "{'phase': 'DecodeSweep', 'phaseNumber': 3, 'totalPhases': 7, 'step': '5/12', 'currentStep': "
                 "5, 'totalSteps': 12, 'subPhase': 'Deploying', 'message': 'Profiling', 'attempt': 1, "
                 "'gpuConfig': {'currentGpus': 4, 'parallelMapping': 'TP=2'}, 'startedAt': "
-                "'2026-11-15T09:00:00Z', 'updatedAt': '2026-11-15T11:50:00Z', 'job': 'r-run', 'pod': 'p'}");
+                "'2026-11-15T09:00:00Z', 'updatedAt': '2026-11-15T11:50:00Z', 'job': 'r-run', 'pod': 'p', "
+                "'podUID': 'uid-p'}");
         assert_condition(status, "Progressing", "True", "Running");
         assert_condition(status, "Reporting", "True", "Reported");
         assert_condition(status, "Ready", "False", "InProgress");
@@ -739,7 +826,9 @@ static void started_at_survives(void **state)
         status_map(r, FENCE("1", "uid-p", "9", "Failed"), "{'phase': 'DecodeSweep'}", "{'signal': 15}");
         see(r, RUN_LIFE_RUNNING, NULL);
         p = json_at(progress(r, NULL), "progress");
-        assert_json(r, p, "{'attempt': 2, 'startedAt': '2026-11-15T09:00:00Z', 'job': 'r-run', 'pod': 'q'}");
+        assert_json(r, p,
+                    "{'attempt': 2, 'startedAt': '2026-11-15T09:00:00Z', 'job': 'r-run', 'pod': 'q', "
+                    "'podUID': 'uid-q'}");
 }
 
 static void the_end_of_progress(void **state)
@@ -871,6 +960,8 @@ static const struct CMUnitTest tests[] = {
         T(the_cache_is_behind),
         T(relay_killed),
         T(relay_cut_from_the_server),
+        T(the_cache_has_an_old_pod_or_none),
+        T(pods_that_are_gone),
         T(job_complete_and_pod_gone),
         T(exit_status),
         T(exit_status_from_the_kubelet_alone),
@@ -888,6 +979,9 @@ static const struct CMUnitTest tests[] = {
         T(the_second_pod),
         T(the_second_pod_has_taken_over),
         T(deleted_in_mid_run),
+        T(deleted_after_its_end),
+        T(deleted_with_its_job),
+        T(interrupted_without_a_record),
         T(being_deleted),
         T(the_shape_of_progress),
         T(the_same_again),
