@@ -153,8 +153,7 @@ static void settle(const struct view *v, struct decision *d)
                 settle_name(v, d);
                 return;
         }
-        if (!run_see(v, d, &names, &seen) ||
-            (!run_over(&seen) && !run_priors(v, d, shape, &priors)) ||
+        if (!run_see(v, d, &names, &seen) || (!run_over(&seen) && !run_priors(v, d, shape, &priors)) ||
             (run_over(&seen) && !run_job_dismiss(v, d, &names)))
                 return;
         status = status_of(v, d, &seen, priors);

@@ -286,7 +286,7 @@ def a_killed_relay_fails_nothing(ns, _operator, seen):
     [relay] = processes({"SONDE_NAMESPACE": ns, "SONDE_STATUS_MAP": "k-run-status"}, "relay")
     os.kill(relay, signal.SIGKILL)
     shell, *_ = processes({"MARK": ns}, "/bin/sh")
-    with open(f"/proc/{shell}/root/sonde/run/go", "w", encoding="utf-8"):
+    with open(os.path.join(f"/proc/{shell}", "root", "sonde/run/go"), "w", encoding="utf-8"):
         pass
     status = seen.ended("k")
     assert status["phase"] == "Succeeded" and condition(status, "Ready")["status"] == "True", status

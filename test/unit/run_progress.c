@@ -1,0 +1,273 @@
+#include "unit/run_objects.h"
+
+/* ---- what the status says of it */
+
+static struct json *progress(struct rig *r, const struct priors *priors)
+{
+        struct json *status = json_at(r->view.request, "status");
+
+        status = status ? json_copy(&r->arena, status) : json_object(&r->arena);
+        run_progress(&r->view, &r->d, &r->seen, priors, status);
+        run_ready(&r->view, &r->d, &r->seen, status);
+        return status;
+}
+
+static const char FULL[] =
+        "{'phase': 'DecodeSweep', 'phaseNumber': 3, 'totalPhases': 7, 'message': 'Profiling', 'timestamp': "
+        "'2026-11-15T11:50:00Z', 'startedAt': '2026-11-15T11:10:00Z', 'progress': {'currentStep': 5, "
+        "'totalSteps': 12, 'subPhase': 'Deploying'}, 'gpuConfig': {'currentGpus': 4, 'parallelMapping': "
+        "'TP=2'}}";
+
+/* Puts the track of a run that has reported FULL at 11:50 into the ConfigMap that was added last. */
+static void with_track(struct rig *r, usec_t when)
+{
+        struct json *data = json_at((struct json *)r->children.v[r->children.n - 1].json, "data");
+        struct run_status s;
+        struct track *t = arena_new(&r->arena, struct track);
+        struct err err = ERR_INIT;
+
+        assert_int_equal(run_status_parse(&r->arena, json_text(json_at(data, "status.json")), NOON, &s, &err),
+                         0);
+        track_event(t, &s, when);
+        json_set(&r->arena, data, "track.json",
+                 json_string(&r->arena, json_print(&r->arena, track_json(&r->arena, t))));
+}
+
+static void the_shape_of_progress(void **state)
+{
+        struct rig *r = *state;
+        struct json *status, *p;
+
+        request(r, "{'progress': {'job': 'r-run', 'attempt': 1, 'startedAt': '2026-11-15T09:00:00Z'}}");
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("1", "uid-p", "4", "Running"), FULL, NULL);
+        with_track(r, NOON - 600 * USEC_PER_SEC);
+        see(r, RUN_LIFE_RUNNING, NULL);
+        assert_true(r->seen.has_track);
+        status = progress(r, NULL);
+        p = json_at(status, "progress");
+        assert_true(json_at(p, "percent") && json_at(p, "estimatedCompletion"));
+        json_remove(p, "percent");
+        json_remove(p, "estimatedCompletion");
+        assert_json(
+                r, p,
+                "{'phase': 'DecodeSweep', 'phaseNumber': 3, 'totalPhases': 7, 'step': '5/12', 'currentStep': "
+                "5, 'totalSteps': 12, 'subPhase': 'Deploying', 'message': 'Profiling', 'attempt': 1, "
+                "'gpuConfig': {'currentGpus': 4, 'parallelMapping': 'TP=2'}, 'startedAt': "
+                "'2026-11-15T09:00:00Z', 'updatedAt': '2026-11-15T11:50:00Z', 'job': 'r-run', 'pod': 'p', "
+                "'podUID': 'uid-p'}");
+        assert_condition(status, "Progressing", "True", "Running");
+        assert_condition(status, "Reporting", "True", "Reported");
+        assert_condition(status, "Ready", "False", "InProgress");
+        assert_condition(status, "Stalled", "False", "InProgress");
+        assert_true(r->d.again_at > NOON); /* when it counts as not moving */
+}
+
+/* Nothing in it changes with time alone, and the status is its own fixed point. */
+static void the_same_again(void **state)
+{
+        struct rig *r = *state;
+        struct json *first, *second;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("1", "uid-p", "4", "Running"), FULL, NULL);
+        with_track(r, NOON - 600 * USEC_PER_SEC);
+        see(r, RUN_LIFE_RUNNING, NULL);
+        first = progress(r, NULL);
+        request(r, json_print(&r->arena, first));
+        r->view.now += 7 * USEC_PER_SEC;
+        see(r, RUN_LIFE_RUNNING, NULL);
+        second = progress(r, NULL);
+        assert_true(json_equal(first, second));
+        assert_int_equal(r->d.events.n, 0);
+}
+
+static void not_moving(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("1", "uid-p", "4", "Running"), FULL, NULL);
+        with_track(r, NOON - 600 * USEC_PER_SEC);
+        see(r, RUN_LIFE_RUNNING, NULL);
+        progress(r, NULL);
+        r->view.now = r->d.again_at;
+        r->d.again_at = 0;
+        see(r, RUN_LIFE_RUNNING, NULL);
+        status = progress(r, NULL);
+        assert_condition(status, "Progressing", "False", "NotMoving");
+        assert_condition(status, "Stalled", "False", "InProgress"); /* is for failures */
+        assert_int_equal(r->d.again_at, 0);
+}
+
+/* One event when it turns; the last good state stays. */
+static void told_once(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        request(r, "{'progress': {'job': 'r-run', 'attempt': 1, 'phase': 'PrefillSweep', 'percent': 12.5, "
+                   "'updatedAt': '2026-11-15T11:40:00Z'}, 'conditions': [{'type': 'Reporting', 'status': "
+                   "'True'}]}");
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("1", "uid-p", "4", "Running"), "[]", NULL);
+        see(r, RUN_LIFE_RUNNING, NULL);
+        status = progress(r, NULL);
+        assert_condition(status, "Reporting", "False", "Malformed");
+        assert_int_equal(r->d.events.n, 1);
+        assert_int_equal(r->d.events.v[0].type, EVENT_WARNING);
+        assert_string_equal(json_str(json_at(status, "progress"), "phase"), "PrefillSweep");
+        assert_string_equal(json_print(&r->arena, json_at(json_at(status, "progress"), "percent")), "12.5");
+        request(r, json_print(&r->arena, status));
+        see(r, RUN_LIFE_RUNNING, NULL);
+        assert_true(json_equal(progress(r, NULL), status));
+        assert_int_equal(r->d.events.n, 1);
+}
+
+/* The second attempt begins anew, but the run began when it began. */
+static void started_at_survives(void **state)
+{
+        struct rig *r = *state;
+        const struct json *p;
+
+        request(r, "{'progress': {'job': 'r-run', 'attempt': 1, 'phase': 'DecodeSweep', 'percent': 60, "
+                   "'startedAt': '2026-11-15T09:00:00Z', 'pod': 'p'}}");
+        job(r, JOB("", ""));
+        pod(r, "{" POD_META("q", "2026-11-15T11:59:00Z") ", " POD_SPEC
+                                                         ", 'status': {'phase': 'Running', " STATES(
+                                                                 RUNNING, RUNNING) "}}");
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"), "{'phase': 'DecodeSweep'}", "{'signal': 15}");
+        see(r, RUN_LIFE_RUNNING, NULL);
+        p = json_at(progress(r, NULL), "progress");
+        assert_json(r, p,
+                    "{'attempt': 2, 'startedAt': '2026-11-15T09:00:00Z', 'job': 'r-run', 'pod': 'q', "
+                    "'podUID': 'uid-q'}");
+}
+
+static void the_end_of_progress(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), FULL, "{'code': 0}"); /* never said Complete */
+        with_track(r, NOON - 600 * USEC_PER_SEC);
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+        status = progress(r, NULL);
+        assert_int_equal(json_int(json_at(status, "progress"), "percent", 0), 100);
+        assert_null(json_at(json_at(status, "progress"), "estimatedCompletion"));
+        assert_condition(status, "Ready", "True", "Succeeded");
+        assert_condition(status, "Progressing", "False", "Succeeded");
+        assert_int_equal(r->d.again_at, 0);
+        assert_int_equal(r->d.events.n, 1);
+}
+
+static void a_failure_in_all_conditions(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'code': 3}");
+        see(r, RUN_LIFE_FAILED, "WorkloadFailed");
+        status = progress(r, NULL);
+        assert_condition(status, "Ready", "False", "WorkloadFailed");
+        assert_condition(status, "Stalled", "True", "WorkloadFailed");
+        assert_condition(status, "Progressing", "False", "WorkloadFailed");
+        assert_int_equal(r->d.events.n, 1);
+}
+
+/* ---- what came out */
+
+static void results(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(buf_done) struct buf packed = BUF_INIT(1000), text = BUF_INIT(1000);
+        struct err err = ERR_INIT;
+
+        assert_null(run_result(&r->view, &r->seen));
+        child(r, &KUBE_CONFIGMAP,
+              "{'metadata': {'name': 'r-data', 'uid': 'd'}, 'data': {'result.json': '{\\u0022a\\u0022: "
+              "1}'}}");
+        r->seen.data_map = &r->children.v[0];
+        assert_json(r, run_result(&r->view, &r->seen), "{'a': 1}");
+
+        assert_int_equal(gzip_add(&packed, STR("{\"b\": 2}"), &err), 0);
+        buf_add_base64(&text, buf_str(&packed));
+        child(r, &KUBE_CONFIGMAP,
+              arena_printf(&r->arena,
+                           "{'metadata': {'name': 'r-data', 'uid': 'd'}, 'binaryData': {'result.json.gz': "
+                           "'%s'}}",
+                           buf_cstr(&text)));
+        r->seen.data_map = &r->children.v[1];
+        assert_json(r, run_result(&r->view, &r->seen), "{'b': 2}");
+
+        child(r, &KUBE_CONFIGMAP,
+              "{'metadata': {'name': 'r-data', 'uid': 'd'}, 'data': {'result.json': '{'}}");
+        r->seen.data_map = &r->children.v[2];
+        assert_null(run_result(&r->view, &r->seen));
+}
+
+static void the_row(void **state)
+{
+        struct rig *r = *state;
+        const struct history_row *row;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("2", "uid-p", "9", "Succeeded"), FULL,
+                   "{'code': 0, 'startedAt': '2026-11-15T11:01:00Z', 'finishedAt': '2026-11-15T11:55:00Z'}");
+        with_track(r, NOON - 600 * USEC_PER_SEC);
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+        row = run_row(&r->view, &r->seen, "shape");
+        assert_string_equal(row->uid, "uid-r");
+        assert_string_equal(row->kind, "TestRun");
+        assert_string_equal(row->ns, "ns");
+        assert_string_equal(row->name, "r");
+        assert_string_equal(row->shape, "shape");
+        assert_string_equal(row->outcome, "Succeeded");
+        assert_int_equal(row->attempt, 2);
+        assert_int_equal(row->started, NOON - 59 * 60 * USEC_PER_SEC);
+        assert_int_equal(row->finished, NOON - 5 * 60 * USEC_PER_SEC);
+        assert_non_null(row->track);
+}
+
+static void priors(void **state)
+{
+        struct rig *r = *state;
+        const struct priors known = {.n = 1}, *p = &known;
+
+        assert_true(run_priors(&r->view, &r->d, NULL, &p));
+        assert_null(p);
+        assert_false(run_priors(&r->view, &r->d, "s", &p));
+        assert_int_equal(r->d.wants[0].kind, WANT_PRIORS);
+        *vec_push(&r->answers) = (struct answer){.want = r->d.wants[0], .priors = &known};
+        r->view.answers = r->answers.v;
+        r->view.n_answers = 1;
+        assert_true(run_priors(&r->view, &r->d, "s", &p));
+        assert_ptr_equal(p, &known);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static const struct CMUnitTest tests[] = {
+        T(the_shape_of_progress),
+        T(the_same_again),
+        T(not_moving),
+        T(told_once),
+        T(started_at_survives),
+        T(the_end_of_progress),
+        T(a_failure_in_all_conditions),
+        T(results),
+        T(the_row),
+        T(priors),
+};
+
+UNIT_MAIN(tests)
