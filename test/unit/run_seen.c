@@ -73,6 +73,7 @@ static void being_prepared_is_nothing_special(void **state)
                                                               "'waiting': {'reason': 'PodInitializing'}")));
         see(r, RUN_LIFE_WAITING, NULL);
         assert_null(r->seen.sentence);
+        assert_null(r->seen.problem); /* nor is a ConfigMap that is not seen yet */
 }
 
 static void stage_fails(void **state)
