@@ -4,14 +4,21 @@
  * Watches DIR (inotify, and a look at everything each 10 s as a safety net) and the FIFO beside it (pod.h). A new state
  * leaves at once: the token bucket lets 5 a second through after a burst of 5, and the last state always wins; one request
  * is under way at a time. Checkpoint and result go to the data ConfigMap at most every 30 s, and at the end before the
- * terminal state, so that a terminal state means that the outcome is kept. Over 900 KiB together: what does not fit is left
- * out, with a clear sentence in `problem`, and listed by name, size and sha256.
+ * terminal state, so that a terminal state means that the outcome is kept. Texts over 8 KiB are gzipped. At the end the
+ * files below artifacts/ go along: regular files, links are not followed, at most 256, at most 4 folders deep, the smallest
+ * first; an artifact's key is artifact.NAME, or artifact-HASH where its name is none. Over 900 KiB together, or a result or
+ * checkpoint of more than 4 MiB: what does not fit is left out, with a clear sentence in `problem`, and listed by name, size
+ * and sha256 in artifacts.json.
  *
  * When the workload has ended (exit.json, or a hang-up without one: it was killed together with `run`) it sends the last
- * state and ends. SIGTERM: the same within the grace period, whatever the workload does.
+ * state and ends. SIGTERM: it waits for that four fifths of the grace period, then sends what is there and ends, without a
+ * terminal state, because nobody knows how the workload will end.
  *
  * The API: one kept-alive connection; 409 and failed fences are read and decided again; 429, 5xx and lost connections are
- * tried again with backoff; 403 for 10 s (RBAC lags); 404 ends it at once; 10 minutes without an answer end it.
+ * tried again with backoff; 403 for 10 s (RBAC lags); 404 ends it at once; 10 minutes without a success end it. The data
+ * ConfigMap is claimed like the status ConfigMap: its keys attempt and podUID say whose it is (the operator creates it with
+ * the Job's attempt and an empty podUID). A new attempt takes an older one's result and artifacts away and leaves its
+ * checkpoint until it has its own.
  *
  * At rest it wakes for the heartbeat (30 s) and the look around (10 s), and for nothing else.
  */

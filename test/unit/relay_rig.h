@@ -423,7 +423,7 @@ struct pod {
 
 static inline void pod_write_at(const char *dir, const char *name, struct str text)
 {
-        char path[512], tmp[512];
+        char path[768], tmp[780];
         int fd;
 
         snprintf(path, sizeof(path), "%s/%s", dir, name);
@@ -472,7 +472,7 @@ static inline void pod_report(struct pod *p, const char *phase)
 /* As `run` does. */
 static inline void pod_start(struct pod *p)
 {
-        char path[512], tmp[512];
+        char path[768], tmp[780];
 
         snprintf(path, sizeof(path), "%s/%s", p->ctl, RUN_ALIVE_FILE);
         p->alive = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
