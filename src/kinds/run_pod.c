@@ -209,3 +209,38 @@ const char *run_pod_waits(const struct view *v, const struct run_pod *p, const c
                                      run_quote(v, str_of(p->wait_message)), cause->next);
         return cause->ours;
 }
+
+/* ---- what of it is kept */
+
+/* OBJECT with these members alone, in a new object. */
+static struct json *only(struct arena *a, const struct json *object, const char *const *members)
+{
+        struct json *kept = json_object(a);
+
+        for (; *members; members++) {
+                const struct json *value = json_at(object, *members);
+
+                json_set(a, kept, *members, value ? json_copy(a, value) : NULL);
+        }
+        return kept;
+}
+
+void run_project_job(struct json *job, struct arena *a)
+{
+        static const char *const spec[] = {"backoffLimit", "activeDeadlineSeconds", NULL};
+
+        json_set(a, job, "spec", only(a, json_at(job, "spec"), spec));
+}
+
+void run_project_pod(struct json *pod, struct arena *a)
+{
+        static const char *const container[] = {"name", "resources", NULL};
+        struct json *containers = json_array(a), *spec;
+
+        json_foreach (c, json_at(json_at(pod, "spec"), "containers"))
+                json_append(containers, only(a, c, container));
+        spec = json_build(a, "{'nodeName': %p, 'containers': %p}",
+                          (void *)json_string(a, json_str(json_at(pod, "spec"), "nodeName")),
+                          (void *)containers);
+        json_set(a, pod, "spec", spec);
+}

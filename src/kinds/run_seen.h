@@ -55,6 +55,9 @@ static inline bool run_over(const struct run_seen *seen)
 
 /* False: nothing can be said yet (look-ups are under way, or the cache is behind); leave the status as it is. */
 bool run_see(const struct view *v, struct decision *d, const struct run_names *names, struct run_seen *ret);
+/* For struct child_kind: leave of a Job and of a pod what is looked at here. */
+void run_project_job(struct json *job, struct arena *a);
+void run_project_pod(struct json *pod, struct arena *a);
 /* result.json, or NULL (in the arena; also from the gzipped form). */
 struct json *run_result(const struct view *v, const struct run_seen *seen);
 

@@ -167,8 +167,8 @@ static void settle(const struct view *v, struct decision *d)
 /* ---- registration */
 
 static const struct child_kind children[] = {
-        {.type = &KUBE_JOB, .through = -1},
-        {.type = &KUBE_POD, .through = 0},
+        {.type = &KUBE_JOB, .through = -1, .project = run_project_job},
+        {.type = &KUBE_POD, .through = 0, .project = run_project_pod},
         {.type = &KUBE_CONFIGMAP, .through = -1},
 };
 

@@ -1,5 +1,28 @@
 #include "unit/run_objects.h"
 
+/* What is left of Job and pod says the same. */
+static void what_is_kept_says_the_same(void **state)
+{
+        struct rig *r = *state;
+        struct json *j = parse(r, JOB(", 'activeDeadlineSeconds': 600, 'template': {'spec': {}}",
+                                      JOB_FAILED("BackoffLimitExceeded"))),
+                    *p = parse(r, POD("'phase': 'Failed', " STATES(ENDED("137", ", 'reason': 'OOMKilled'"),
+                                                                   ENDED("0", ""))));
+
+        json_set(&r->arena, json_at(p, "spec"), "volumes", parse(r, "[{'name': 'x'}]"));
+        run_project_job(j, &r->arena);
+        run_project_pod(p, &r->arena);
+        assert_json(r, json_at(j, "spec"), "{'backoffLimit': 0, 'activeDeadlineSeconds': 600}");
+        assert_json(r, json_at(p, "spec"),
+                    "{'nodeName': 'n1', 'containers': [{'name': 'main', 'resources': {'limits': {'memory': "
+                    "'64Mi'}}}, {'name': 'relay'}]}");
+        child_json(r, &KUBE_JOB, j);
+        child_json(r, &KUBE_POD, p);
+        server_agrees(r);
+        see(r, RUN_LIFE_FAILED, "OutOfMemory");
+        assert_says(r->seen.sentence, "64Mi");
+}
+
 /* ---- before it runs */
 
 static void no_job(void **state)
@@ -588,6 +611,7 @@ static void being_deleted(void **state)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
+        T(what_is_kept_says_the_same),
         T(no_job),
         T(job_without_pod),
         T(unschedulable),
