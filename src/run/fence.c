@@ -27,6 +27,7 @@ const char *run_state_name(enum run_state state)
 
 static void fence_text(struct fence_text *t, const struct run_fence *f)
 {
+        *t = (struct fence_text){0};
         snprintf(t->attempt, sizeof(t->attempt), "%llu", (unsigned long long)f->attempt);
         snprintf(t->sequence, sizeof(t->sequence), "%llu", (unsigned long long)f->sequence);
         t->v[0].key = RUN_KEY_ATTEMPT;

@@ -33,12 +33,11 @@ static _printf_(2, 3) void complain(struct relay_gather *g, const char *fmt, ...
 {
         char text[RELAY_PROBLEM_LEN];
         va_list ap;
-        int n;
 
         va_start(ap, fmt);
-        n = vsnprintf(text, sizeof(text), fmt, ap);
+        vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        if (n < 0 || g->problem.n + sizeof(text) > PROBLEM_MAX)
+        if (g->problem.n + sizeof(text) > PROBLEM_MAX)
                 return; /* the first ones say enough */
         buf_printf(&g->problem, "%s%s", g->problem.n ? "; " : "", text);
 }

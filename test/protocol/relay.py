@@ -14,6 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from fault_proxy import FaultProxy
 from sonde_test import SOAK, ControlPlane, Engine, Process, diag, main, program, wait
 
 PATIENCE = 30
@@ -418,6 +419,41 @@ def what_stays_forbidden_ends_it():
         assert [line for line in relay.lines if "check the Role" in line], relay.lines
 
 
+FAULTS = """
+match PATCH * every=5 -> duplicate
+match PATCH * every=3 -> lose
+match PATCH * every=4 -> drop
+match PATCH * every=7 -> answer 429 retry-after=1
+match PATCH * every=11 -> answer 500
+match PATCH * every=13 -> answer 409
+match GET */configmaps/* every=3 -> answer 503
+match GET */configmaps/* every=4 -> drop
+"""
+
+
+def every_fault_of_the_api_is_survived():
+    """Answers lost, requests dropped or carried out twice, 409, 429, 5xx: no state goes back (ControlPlane)"""
+    with cluster.namespace("relay") as ns, FaultProxy(cluster, script=FAULTS) as proxy:
+        run = Run(cluster, ns)
+        pod = Pod()
+        pod.start()
+        seen = []
+        with run.relay(pod, kubeconfig=proxy.kubeconfig) as relay:
+            for i in range(40):
+                text = pod.report()
+                if i % 10 == 9:
+                    wait(lambda text=text: run.said() == text, PATIENCE)
+                data = run.data
+                seen.append((int(data["attempt"]), int(data["sequence"]), run.said()))
+                time.sleep(0.05)
+            pod.write("result.json", '{"all": "there"}')
+            pod.end(code=0)
+            assert relay.wait(2 * PATIENCE) == 0, relay.lines
+        assert seen == sorted(seen, key=lambda state: state[:2]), seen
+        assert run.data["state"] == "Succeeded" and run.said() == text and run.value("result.json"), run.data
+        diag(proxy.faults())
+
+
 def service_account(ns):
     """A kubeconfig of the service account "run", which has no rights yet."""
     api = cluster.api()
@@ -487,5 +523,6 @@ with contextlib.ExitStack() as stack:
         a_directory_that_vanishes_and_comes_back_is_found, without_its_config_map_it_ends_at_once,
         sigterm_flushes_and_ends, sigterm_waits_for_the_workload, at_rest_it_weighs_nothing]
     points = [each for test in tests for each in on_both(test)] + [
-        a_run_may_touch_its_two_config_maps_and_nothing_else, what_stays_forbidden_ends_it]
+        a_run_may_touch_its_two_config_maps_and_nothing_else, what_stays_forbidden_ends_it,
+        every_fault_of_the_api_is_survived]
     main(*[point for point in points if not sys.argv[1:] or any(word in point.__doc__ for word in sys.argv[1:])])
