@@ -420,7 +420,6 @@ def what_stays_forbidden_ends_it():
 
 
 FAULTS = """
-match PATCH * every=5 -> duplicate
 match PATCH * every=3 -> lose
 match PATCH * every=4 -> drop
 match PATCH * every=7 -> answer 429 retry-after=1
@@ -432,7 +431,7 @@ match GET */configmaps/* every=4 -> drop
 
 
 def every_fault_of_the_api_is_survived():
-    """Answers lost, requests dropped or carried out twice, 409, 429, 5xx: no state goes back (ControlPlane)"""
+    """Answers lost, requests dropped, 409, 429, 5xx: no state goes back (ControlPlane)"""
     with cluster.namespace("relay") as ns, FaultProxy(cluster, script=FAULTS) as proxy:
         run = Run(cluster, ns)
         pod = Pod()
