@@ -17,6 +17,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -111,7 +112,10 @@ def relay(server, folder, status_map, pod_uid, number=0):
     with Process(pod, "relay", "--kubeconfig", server.kubeconfig, "--namespace", NS, "--status-map", status_map,
                  "--dir", directory, "--ctl", ctl, "--pod-uid", pod_uid) as process:
         process.directory = directory
-        yield process
+        try:
+            yield process
+        finally:
+            process.signal(signal.SIGKILL)  # it would wait for its workload, and there is none
 
 
 def report(directory, number, steps=1000):

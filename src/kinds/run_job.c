@@ -98,12 +98,20 @@ static struct json *stage_container(const struct view *v, const struct run_job *
         return c;
 }
 
+static int64_t grace_of(const struct run_job *job)
+{
+        return job->grace_seconds ? job->grace_seconds : GRACE_DEFAULT;
+}
+
 static struct json *relay_container(const struct view *v, const struct run_job *job)
 {
         struct arena *a = v->arena;
         struct json *c = helper(v, job, RUN_RELAY_CONTAINER);
         struct json *env = json_set(a, c, "env", json_array(a));
 
+        /* It is done before the kubelet's patience is. */
+        add_option(a, json_at(c, "command"), "--grace",
+                   arena_printf(a, "%lldms", (long long)grace_of(job) * 1000 * 5 / 6));
         add_env(a, env, "SONDE_RUN_DIR", job->run_dir);
         add_env(a, env, "SONDE_SPEC_HASH", job->spec_hash);
         add_env(a, env, "SONDE_STATUS_MAP", job->names.status_map);
@@ -178,13 +186,12 @@ static struct json *pod_spec(const struct view *v, const struct run_job *job)
         struct arena *a = v->arena;
         struct json *pod = job->pod ? job->pod : json_object(a), *context;
         int64_t user = job->run_as_user < 0 ? UID_DEFAULT : job->run_as_user;
-        int64_t grace = job->grace_seconds ? job->grace_seconds : GRACE_DEFAULT;
 
         add_volumes(v, job, pod);
         json_set(a, pod, "restartPolicy", json_string(a, "Never"));
         json_set(a, pod, "serviceAccountName", json_string(a, job->names.access));
         json_set(a, pod, "automountServiceAccountToken", json_truth(a, false));
-        json_set(a, pod, "terminationGracePeriodSeconds", json_i64(a, grace));
+        json_set(a, pod, "terminationGracePeriodSeconds", json_i64(a, grace_of(job)));
         context = member(a, pod, "securityContext", json_object(a));
         json_set(a, context, "runAsUser", json_i64(a, user));
         member(a, context, "runAsGroup", json_i64(a, UID_DEFAULT));
@@ -223,13 +230,28 @@ static struct json *job_object(const struct view *v, const struct run_job *job)
         return o;
 }
 
+/* A map that was lost belongs to the pod that wrote it: another one is still the next attempt. */
+static struct json *fence_again(const struct view *v, const struct run_job *job)
+{
+        const struct json *progress = json_at(json_at(v->request, "status"), "progress");
+        const char *pod = json_str(progress, "podUID");
+        bool same = pod && streq(json_str(progress, "job"), job->names.job);
+        int64_t attempt = same ? json_int(progress, "attempt", 0) : 0;
+        struct json *data = run_fence_data(v->arena,
+                                           MAX((uint64_t)MAX(attempt, (int64_t)0), job->names.attempt));
+
+        if (same)
+                json_set(v->arena, data, RUN_KEY_POD, json_string(v->arena, pod));
+        return data;
+}
+
 static void plan_maps(const struct view *v, struct decision *d, const struct run_job *job)
 {
         struct arena *a = v->arena;
 
         decide_exist(d, &KUBE_CONFIGMAP,
                      json_build(a, "{'metadata': {'name': %s}, 'data': %p}", job->names.status_map,
-                                (void *)run_fence_data(a, job->names.attempt)),
+                                (void *)fence_again(v, job)),
                      EXIST_ONCE);
         /* The key that is there from the start saves the relay from asking whether there is a `data` at all. */
         decide_exist(d, &KUBE_CONFIGMAP,
@@ -312,8 +334,11 @@ bool run_job_plan(const struct view *v, struct decision *d, const struct run_job
                        "the image's entrypoint is";
                 return false;
         }
-        if (view_child(v, &KUBE_JOB, job->names.job) || run_job_was_there(v, &job->names) ||
-            !never_was_there(v, d, &job->names))
+        if (view_child(v, &KUBE_JOB, job->names.job)) {
+                plan_maps(v, d, job); /* one that somebody deleted is made again */
+                return true;
+        }
+        if (run_job_was_there(v, &job->names) || !never_was_there(v, d, &job->names))
                 return true;
         plan_maps(v, d, job);
         plan_access(v, d, job);

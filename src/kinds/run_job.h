@@ -1,7 +1,8 @@
 /*
  * run_job.h - what every kind's plan shares: the objects of a run.
  *
- *   two ConfigMaps          status (fence.h) and data; created once, then the relay's
+ *   two ConfigMaps          status (fence.h) and data; created before the Job, then the relay's; created again when
+ *                           somebody deletes one while the Job is there
  *   ServiceAccount, Role,   may get and patch those two ConfigMaps by name; created before the Job, gone after the run.
  *   RoleBinding             They are not watched: they are planned only while the Job is not there yet
  *   Job                     stage (init) | the workload, first container, under `run` | relay
@@ -44,8 +45,8 @@ struct run_job {
 };
 
 /*
- * Adds what must exist, in the order of creation; nothing once the Job is there or was there (run_job_was_there()), or
- * while that is looked up. False: the container has no command; WHY is one sentence. `container` and `pod` become part of
+ * Adds what must exist, in the order of creation; once the Job is there only the ConfigMaps; nothing when it was there
+ * (run_job_was_there()), or while that is looked up. False: the container has no command; WHY is one sentence. `container` and `pod` become part of
  * the plan.
  */
 bool run_job_plan(const struct view *v, struct decision *d, const struct run_job *job, const char **why);

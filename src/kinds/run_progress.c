@@ -83,6 +83,14 @@ static const char *pod_uid(const struct run_seen *s, const struct json *before)
         return s->fence.pod[0] && s->fence.attempt == s->attempt ? s->fence.pod : json_str(before, "podUID");
 }
 
+/* Never less than was told of the same attempt: a plan that grows, or a history that is new, may say less. */
+static double percent_of(const struct progress *now, const struct json *before)
+{
+        double told;
+
+        return json_to_double(json_at(before, "percent"), &told) ? MAX(told, now->percent) : now->percent;
+}
+
 static struct json *progress_json(const struct view *v, const struct run_seen *s, const struct progress *now)
 {
         struct arena *a = v->arena;
@@ -93,7 +101,7 @@ static struct json *progress_json(const struct view *v, const struct run_seen *s
                 before = NULL;
         if (s->has_status) {
                 set_reported(a, progress, &s->status);
-                json_set(a, progress, "percent", json_double(a, now->percent));
+                json_set(a, progress, "percent", json_double(a, percent_of(now, before)));
                 json_set(a, progress, "updatedAt",
                          time_json(a, s->has_track ? s->track.moved : s->status.timestamp));
                 set_estimate(a, progress, &now->eta);

@@ -109,7 +109,7 @@ void relay_pump(struct relay *r)
                         return;
         /* At rest: all that was to be sent has arrived. */
         r->failures = 0;
-        r->failing_since = r->forbidden_since = 0;
+        r->failing_since = r->barred_since = 0;
 }
 
 /* ---- what is wrong */

@@ -15,10 +15,10 @@
  * terminal state, because nobody knows how the workload will end.
  *
  * The API: one kept-alive connection; 409 and failed fences are read and decided again; 429, 5xx and lost connections are
- * tried again with backoff; 403 for 10 s (RBAC lags); 404 ends it at once; 10 minutes without a success end it. The data
- * ConfigMap is claimed like the status ConfigMap: its keys attempt and podUID say whose it is (the operator creates it with
- * the Job's attempt and an empty podUID). A new attempt takes an older one's result and artifacts away and leaves its
- * checkpoint until it has its own.
+ * tried again with backoff; 403 for 10 s (RBAC lags), and as long 404 once it has begun (the operator makes a ConfigMap
+ * again that somebody deleted; at the start 404 ends it at once); 10 minutes without a success end it. The data ConfigMap is
+ * claimed like the status ConfigMap: its keys attempt and podUID say whose it is. A new attempt takes an older one's result
+ * and artifacts away and leaves its checkpoint until it has its own.
  *
  * At rest it wakes for the heartbeat (30 s) and the look around (10 s), and for nothing else.
  */

@@ -151,7 +151,7 @@ struct relay {
         struct kube_call *call;
         enum relay_op op;
         unsigned failures;
-        usec_t failing_since, forbidden_since; /* 0: not */
+        usec_t failing_since, barred_since; /* 0: not */
         usec_t bucket_at;
         struct timer backoff, bucket, beat;
         struct relay_data data;

@@ -9,8 +9,8 @@
 #define REQUEST_TIMEOUT (15 * USEC_PER_SEC) /* above the rescan's: its timer then never wakes anybody */
 #define BACKOFF_FIRST   (200 * USEC_PER_MS)
 #define BACKOFF_MAX     (10 * USEC_PER_SEC)
-#define FORBIDDEN_FOR   (10 * USEC_PER_SEC) /* RBAC lags */
-#define FORBIDDEN_AGAIN (500 * USEC_PER_MS)
+#define BARRED_FOR      (10 * USEC_PER_SEC) /* RBAC lags, and so does the operator */
+#define BARRED_AGAIN    (500 * USEC_PER_MS)
 #define API_LOST_FOR    (600 * USEC_PER_SEC)
 
 static const struct json_limits MAP_LIMITS = {.bytes = 8 << 20, .depth = 32, .nodes = 10000};
@@ -262,14 +262,25 @@ static void again_after(struct relay *r, usec_t delay)
         timer_after(&r->backoff, rng_jitter(loop_rng(r->config.loop), delay, 20));
 }
 
-static void forbidden(struct relay *r, const struct err *err)
+static void barred(struct relay *r, const char *why, const struct err *err)
 {
-        if (!r->forbidden_since)
-                r->forbidden_since = now(r);
-        if (now(r) - r->forbidden_since >= FORBIDDEN_FOR)
-                give_up(r, "the ConfigMap may not be read or patched: check the Role of this run", err);
+        if (!r->barred_since)
+                r->barred_since = now(r);
+        if (now(r) - r->barred_since >= BARRED_FOR)
+                give_up(r, why, err);
         else
-                again_after(r, FORBIDDEN_AGAIN);
+                again_after(r, BARRED_AGAIN);
+}
+
+static void gone(struct relay *r, const struct err *err)
+{
+        static const char why[] = "the ConfigMap is gone, and with it what this run was for";
+
+        read_again(r);
+        if (r->adopted)
+                barred(r, why, err); /* the operator makes one again that somebody deleted */
+        else
+                give_up(r, why, err);
 }
 
 static void failed(struct relay *r, const struct err *err)
@@ -279,16 +290,16 @@ static void failed(struct relay *r, const struct err *err)
         unsend(r);
         if (!r->failing_since)
                 r->failing_since = now(r);
-        if (err->code != E_FORBIDDEN)
-                r->forbidden_since = 0;
+        if (err->code != E_FORBIDDEN && err->code != E_NOT_FOUND)
+                r->barred_since = 0;
         if (r->failures == 0)
                 LOG_INFO(r->config.log, "A request failed, trying again", F_ERR(err));
         switch (err->code) {
         case E_NOT_FOUND:
-                give_up(r, "the ConfigMap is gone, and with it what this run was for", err);
+                gone(r, err);
                 return;
         case E_FORBIDDEN:
-                forbidden(r, err);
+                barred(r, "the ConfigMap may not be read or patched: check the Role of this run", err);
                 return;
         case E_CONNECT: /* certainly not carried out: the same again */
         case E_TLS:
@@ -336,7 +347,7 @@ static int succeeded(struct relay *r, struct str body, struct err *err)
         }
         /* A read alone is no success: the write after it may fail for ever. */
         r->failures = 0;
-        r->failing_since = r->forbidden_since = 0;
+        r->failing_since = r->barred_since = 0;
         if (r->op != RELAY_DATA && !r->over)
                 timer_after(&r->beat, RELAY_BEAT);
         return 0;

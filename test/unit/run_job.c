@@ -75,14 +75,19 @@ static void access_to_two_maps_by_name(void **state)
                     "{'metadata': {'name': 'r-access'}, 'automountServiceAccountToken': false}");
 }
 
-static void nothing_once_the_job_is_there(void **state)
+static void once_the_job_is_there_only_what_was_lost_is_made_again(void **state)
 {
         struct rig *r = *state;
         struct run_job job = job_of(r, PLAIN);
 
+        request(r, "{'progress': {'job': 'r-run', 'attempt': 2, 'podUID': 'uid-p'}}");
         child(r, &KUBE_JOB, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}}");
         plan(r, &job);
-        assert_int_equal(r->d.exist.n, 0);
+        assert_int_equal(r->d.exist.n, 2); /* the ConfigMaps; those that are there stay as they are */
+        assert_json(r, json_at(planned(r, &KUBE_CONFIGMAP, "r-status"), "data"),
+                    "{'attempt': '2', 'podUID': 'uid-p', 'sequence': '0', 'state': 'Pending'}");
+        assert_int_equal(r->d.exist.v[0].how, EXIST_ONCE);
+        assert_int_equal(r->d.exist.v[1].how, EXIST_ONCE);
 }
 
 /* Its Job was deleted by somebody, or by its own TTL: it is not made again. */
@@ -205,7 +210,8 @@ static void the_job(void **state)
                         "'--', 'sh', '-c', 'echo $(X)'], 'args': ['$(Y)'], 'env': [{'name': 'SONDE_RUN_DIR', "
                         "'value': '/sonde/run'}], 'volumeMounts': [{'name': 'sonde', 'mountPath': '/sonde'}, "
                         "{'name': 'run', 'mountPath': '/sonde/run'}]}, "
-                        "{'name': 'relay', 'image': 'sonde-pod:1', 'command': ['/sonde-pod', 'relay'], %s, "
+                        "{'name': 'relay', 'image': 'sonde-pod:1', 'command': ['/sonde-pod', 'relay', "
+                        "'--grace', '37500ms'], %s, "
                         "'env': [{'name': 'SONDE_RUN_DIR', 'value': '/sonde/run'}, {'name': "
                         "'SONDE_SPEC_HASH', "
                         "'value': 'abc'}, {'name': 'SONDE_STATUS_MAP', 'value': 'r-status'}, {'name': "
@@ -429,7 +435,7 @@ static void a_job_that_would_run_again_goes(void **state)
 static const struct CMUnitTest tests[] = {
         T(all_in_the_order_of_creation),
         T(access_to_two_maps_by_name),
-        T(nothing_once_the_job_is_there),
+        T(once_the_job_is_there_only_what_was_lost_is_made_again),
         T(nothing_once_the_job_was_there),
         T(the_server_knows_whether_the_job_was_there),
         T(no_command_no_run),

@@ -349,6 +349,33 @@ static void test_without_its_map_it_ends_at_once(void **state)
         assert_int_equal(r->pod.exit_status, 1);
 }
 
+/* As the operator makes it again: it is this pod's still. */
+static void test_a_map_that_is_made_again_gets_the_last_state(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        begin(r);
+        pod_report(&r->pod, "Warmup");
+        soon(r);
+        free(TAKE_PTR(r->kube->maps[0].text));
+        pod_report(&r->pod, "Measure");
+        pass(r->loop, 5 * USEC_PER_SEC);
+        assert_int_equal(r->pod.exit_status, -1);
+        r->kube->maps[0].text = xstrdup(
+                "{\"metadata\": {\"resourceVersion\": \"900\"}, \"data\": {\"attempt\": \"1\", \"podUID\": "
+                "\"pod-a\", \"sequence\": \"0\", \"state\": \"Pending\"}}");
+        r->kube->fence = (struct run_fence){.attempt = 1, .pod = "pod-a"};
+        pass(r->loop, 2 * USEC_PER_SEC);
+        assert_status(r, RUN_KEY_STATE, "Running");
+        assert_non_null(strstr(map_value(r->kube, 0, RUN_KEY_STATUS, &a), "Measure"));
+        assert_non_null(strstr(map_value(r->kube, 0, RUN_KEY_TRACK, &a), "Warmup"));
+        free(TAKE_PTR(r->kube->maps[0].text));
+        pod_report(&r->pod, "Report");
+        pass(r->loop, 12 * USEC_PER_SEC);
+        assert_int_equal(r->pod.exit_status, 1);
+}
+
 static void test_what_is_forbidden_is_tried_for_10_s(void **state)
 {
         struct rig *r = *state;
@@ -605,6 +632,7 @@ static const struct CMUnitTest tests[] = {
         RELAY_TEST(test_a_relay_that_is_started_again_goes_on),
         RELAY_TEST(test_nothing_follows_the_end),
         RELAY_TEST(test_without_its_map_it_ends_at_once),
+        RELAY_TEST(test_a_map_that_is_made_again_gets_the_last_state),
         RELAY_TEST(test_what_is_forbidden_is_tried_for_10_s),
         RELAY_TEST(test_ten_minutes_without_the_api_end_it),
         RELAY_TEST(test_an_api_that_comes_back_gets_the_last_state),
