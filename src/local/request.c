@@ -219,6 +219,15 @@ static int unsupported_patch(struct request *r)
         return fail(&r->c, 415, "UnsupportedMediaType", json_object(&r->a), "415: Unsupported Media Type");
 }
 
+/* Controllers send JSON, which is YAML too: reading it as what it is takes a tenth of the time. */
+static struct json *parse_applied(struct request *r, struct err *err)
+{
+        struct str body = http_body(r->ex);
+        struct json *j = body.n && body.p[0] == '{' ? json_parse(&r->a, body, NULL, NULL) : NULL;
+
+        return j ? j : yaml_parse(&r->a, body, NULL, err);
+}
+
 static int read_patch(struct request *r)
 {
         struct str type = content_type(r);
@@ -232,7 +241,7 @@ static int read_patch(struct request *r)
         if (!found || (r->c.patch == PATCH_STRATEGIC && r->c.type->crd))
                 return unsupported_patch(r);
         if (r->c.patch == PATCH_APPLY)
-                r->c.body = yaml_parse(&r->a, http_body(r->ex), NULL, &err);
+                r->c.body = parse_applied(r, &err);
         else
                 r->c.body = json_parse(&r->a, http_body(r->ex), NULL, &err);
         if (r->c.body)
