@@ -107,6 +107,23 @@ int file_replace(const char *path, struct str data, unsigned mode, struct err *e
         return sync_parent(path, err);
 }
 
+int64_t file_counter(const char *path, const char *word)
+{
+        _cleanup_(buf_done) struct buf text = BUF_INIT(64 * 1024);
+        struct str rest;
+        int64_t n;
+
+        if (file_read(path, &text, NULL) < 0)
+                return -1;
+        for (rest = buf_str(&text); rest.p;) {
+                struct str line = str_split(&rest, '\n');
+
+                if (str_eq(str_split(&line, ' '), str_of(word)) && str_to_i64(str_trim(line), &n) && n >= 0)
+                        return n;
+        }
+        return -1;
+}
+
 int dir_make(const char *path, unsigned mode, struct err *err)
 {
         _cleanup_(free_ptr) char *copy = xstrdup(path);

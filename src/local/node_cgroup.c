@@ -204,29 +204,18 @@ int cgroup_enter(const struct json *dirs)
         return 0;
 }
 
-/* The number after WORD in a file of "word number" lines. */
-static int64_t counter(const char *dir, const char *file, const char *word)
+static bool counts_oom(const char *dir, const char *file)
 {
-        _cleanup_(buf_done) struct buf text = BUF_INIT(CGROUP_TEXT_MAX);
-        struct str rest;
-        int64_t n;
+        _cleanup_(free_ptr) char *path = xasprintf("%s/%s", dir, file);
 
-        if (!get(dir, file, &text))
-                return 0;
-        for (rest = buf_str(&text); rest.p;) {
-                struct str line = str_split(&rest, '\n');
-
-                if (str_eq(str_split(&line, ' '), str_of(word)) && str_to_i64(line, &n))
-                        return n;
-        }
-        return 0;
+        return file_counter(path, "oom_kill") > 0;
 }
 
 bool cgroup_saw_oom(const struct json *dirs)
 {
         json_foreach (d, dirs)
-                if (json_cstr(d) && (counter(json_cstr(d), "memory.oom_control", "oom_kill") > 0 ||
-                                     counter(json_cstr(d), "memory.events", "oom_kill") > 0))
+                if (json_cstr(d) && (counts_oom(json_cstr(d), "memory.oom_control") ||
+                                     counts_oom(json_cstr(d), "memory.events")))
                         return true;
         return false;
 }

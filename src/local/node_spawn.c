@@ -14,16 +14,6 @@
 
 enum { GROUPS_MAX = 64, PASSWD_LINE = 4096 };
 
-static void clean_signals(void)
-{
-        sigset_t none;
-
-        for (int i = 1; i < NSIG; i++)
-                (void)signal(i, SIG_DFL);
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static int take_user(const struct json *container, struct err *err)
 {
         int64_t uid = json_int(container, "uid", -1), gid = json_int(container, "gid", -1);
@@ -144,7 +134,7 @@ static _noreturn_ void child(const struct spawn_request *r, pid_t parent, int in
         struct err err = ERR_INIT;
 
         (void)setsid();
-        clean_signals();
+        signals_reset();
         umask(0022);
         if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(errs, STDERR_FILENO) < 0)
                 err_errno(&err, E_IO, errno, "cannot set up output");

@@ -458,6 +458,16 @@ static void signal_fd_ready(struct io *io, uint32_t events)
         }
 }
 
+void signals_reset(void)
+{
+        sigset_t none;
+
+        for (int i = 1; i < NSIG; i++)
+                (void)signal(i, SIG_DFL);
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 int loop_on_signal(struct loop *loop, int signo, void (*fn)(void *arg, int signo), void *arg)
 {
         int fd;

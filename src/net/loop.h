@@ -70,9 +70,11 @@ void defer_cancel(struct defer *d);
 
 /*
  * ---- signals: blocked for the process and read through a signalfd. One handler a signal; FN NULL: none any more.
- * Children inherit the mask: give them a clean one. SIGPIPE is left alone: this layer sends with MSG_NOSIGNAL.
+ * Children inherit the mask: signals_reset() there. SIGPIPE is left alone: this layer sends with MSG_NOSIGNAL.
  */
 int loop_on_signal(struct loop *loop, int signo, void (*fn)(void *arg, int signo), void *arg);
+/* All as at the start of a program, none blocked: for a child between fork() and exec(). */
+void signals_reset(void);
 
 /* ---- children, by pidfd. STATUS is waitpid()'s. */
 struct child;

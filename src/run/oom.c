@@ -45,25 +45,6 @@ static bool own_path(struct str text, const char *controller, struct str *ret)
         return false;
 }
 
-/* The number after "oom_kill " in FILE. */
-static int64_t read_counter(const char *file)
-{
-        _cleanup_(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
-        struct str rest;
-        int64_t n;
-
-        if (file_read(file, &text, NULL) < 0)
-                return -1;
-        for (rest = buf_str(&text); rest.p;) {
-                struct str line = str_split(&rest, '\n');
-
-                if (str_eq(str_split(&line, ' '), STR("oom_kill")) && str_to_i64(str_trim(line), &n) &&
-                    n >= 0)
-                        return n;
-        }
-        return -1;
-}
-
 static int64_t count(const char *root, const struct cgroup_kind *kind, struct str path)
 {
         _cleanup_(free_ptr) char *below = NULL, *top = NULL;
@@ -74,8 +55,8 @@ static int64_t count(const char *root, const struct cgroup_kind *kind, struct st
                 return -1;
         below = xasprintf("%s%s%.*s/%s", root, kind->mount, STR_ARG(path), kind->file);
         top = xasprintf("%s%s/%s", root, kind->mount, kind->file);
-        n = read_counter(below);
-        return n >= 0 ? n : read_counter(top);
+        n = file_counter(below, "oom_kill");
+        return n >= 0 ? n : file_counter(top, "oom_kill");
 }
 
 int64_t oom_kills(const char *root)

@@ -31,16 +31,6 @@ bool spawn_in_foreground(void)
 
 /* ---- in the child */
 
-static void clean_signals(void)
-{
-        sigset_t none;
-
-        for (int i = 1; i < NSIG; i++)
-                (void)signal(i, SIG_DFL);
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* As execvp(), but never by way of a shell. Returns only when it failed: errno. */
 static int run_program(char *const *argv)
 {
@@ -73,7 +63,7 @@ static _noreturn_ void child(const struct spawn *s, pid_t parent, int report_fd)
             prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 why = errno;
         else if (getppid() == parent) { /* else we died before the request was made */
-                clean_signals();
+                signals_reset();
                 why = run_program(s->argv);
         }
         (void)!write(report_fd, &why, sizeof(why));
