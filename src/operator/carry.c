@@ -34,16 +34,28 @@ static void try_later(struct task *t, usec_t retry_after)
         runtime_finished(t, retry_after ? QUEUE_OK : QUEUE_RETRY, RESULT_ERROR);
 }
 
+static bool refused_for_good(const struct err *err)
+{
+        return err->code == E_REFUSED || err->code == E_TOO_LARGE;
+}
+
+/* To be told on the request. */
+static void stall(struct task *t, const struct err *err)
+{
+        LOG_ERROR(loop_log(t->rt->op->cfg.loop), "The server refused an object for good",
+                  F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns), F_STR("name", t->name),
+                  F_ERR(err));
+        t->stalled_reason = err->code == E_REFUSED ? "Refused" : "TooLarge";
+        t->stalled_message = arena_strdup(&t->arena, err->text);
+}
+
 /* A permanent refusal is told on the request; everything else is decided again later. */
 void carry_failed(struct task *t, const struct err *err, usec_t retry_after)
 {
         const struct log *log = loop_log(t->rt->op->cfg.loop);
 
-        if (err->code == E_REFUSED || err->code == E_TOO_LARGE) {
-                LOG_ERROR(log, "The server refused an object for good", F_STR("controller", t->rt->c->name),
-                          F_STR("namespace", t->ns), F_STR("name", t->name), F_ERR(err));
-                t->stalled_reason = err->code == E_REFUSED ? "Refused" : "TooLarge";
-                t->stalled_message = arena_strdup(&t->arena, err->text);
+        if (refused_for_good(err)) {
+                stall(t, err);
                 carry_next(t);
                 return;
         }
@@ -97,7 +109,10 @@ static void on_deleted(void *arg, const struct kube_answer *answer, const struct
         struct task *t = arg;
 
         t->call = NULL;
-        if (err && err->code != E_NOT_FOUND) {
+        if (err && err->code == E_FORBIDDEN &&
+            !t->target) /* of what is not watched: the outcome is worth more */
+                decide_event(&t->decision, &t->view, EVENT_WARNING, "CleanupForbidden", "%s", err->text);
+        else if (err && err->code != E_NOT_FOUND) {
                 carry_failed(t, err, answer->retry_after);
                 return;
         }
@@ -141,6 +156,14 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
                 try_later(t, answer->retry_after);
                 return;
         }
+        if (err && refused_for_good(err)) { /* the status that is there says why it is not the new one */
+                stall(t, err);
+                t->decision.status = NULL;
+                t->decision.events.n = 0; /* they tell of what is not so */
+                t->step--;
+                carry_next(t);
+                return;
+        }
         if (err) {
                 carry_failed(t, err, answer->retry_after);
                 return;
@@ -162,6 +185,7 @@ static struct json *stalled_status(struct task *t, struct json *status)
                                  ? json_copy(a, json_at(t->view.request, "status"))
                                  : json_object(a);
         decide_condition(&t->view, status, "Ready", "False", t->stalled_reason, t->stalled_message);
+        decide_condition(&t->view, status, "Progressing", "False", t->stalled_reason, t->stalled_message);
         decide_condition(&t->view, status, "Stalled", "True", t->stalled_reason, t->stalled_message);
         return status;
 }
@@ -203,6 +227,14 @@ static void on_recorded(void *arg, const struct err *err)
                           "The history does not take a run; trying again later",
                           F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns),
                           F_STR("name", t->name), F_ERR(err));
+                events_record(
+                        t->rt->events, t->view.request,
+                        &(struct event){.type = EVENT_WARNING,
+                                        .reason = "HistoryUnavailable",
+                                        .note = arena_printf(&t->arena,
+                                                             "the run has ended, but the history does not "
+                                                             "take it: %s",
+                                                             err->text)});
                 try_later(t, 0);
                 return;
         }

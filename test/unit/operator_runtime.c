@@ -146,6 +146,24 @@ static void refusals_are_told_and_not_repeated(void **state)
 
 /* ---- pressure */
 
+static void a_refused_status_is_told_on_the_one_that_is_there(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+
+        r->mind.status = "{'done': 'no'}";
+        begin(r);
+        api_refuse(api_find(&r->api, "PATCH", IN_NS "/s/status"), 422, "Invalid", NULL);
+        q = api_find(&r->api, "PATCH", IN_NS "/s/status");
+        assert_non_null(strstr(q->body, "\"type\":\"Stalled\",\"status\":\"True\""));
+        assert_non_null(strstr(q->body, "\"type\":\"Progressing\",\"status\":\"False\""));
+        assert_non_null(strstr(q->body, "422 Invalid: told so"));
+        api_refuse(q, 422, "Invalid", NULL); /* not even that: later */
+        assert_null(api_waiting(&r->api, "PATCH", IN_NS "/s/status"));
+        pass(r, 10 * SEC);
+        assert_non_null(api_waiting(&r->api, "PATCH", IN_NS "/s/status"));
+}
+
 static void waits_as_the_server_says(void **state)
 {
         struct rig *r = *state;
@@ -440,6 +458,7 @@ static const struct CMUnitTest tests[] = {
         TEST(nothing_is_applied_blindly),
         TEST(strangers_are_left_alone),
         TEST(refusals_are_told_and_not_repeated),
+        TEST(a_refused_status_is_told_on_the_one_that_is_there),
         TEST(waits_as_the_server_says),
         TEST(a_past_moment_is_no_busy_loop),
         TEST(a_backlog_lets_others_in),
