@@ -22,12 +22,14 @@ const struct object *run_look_up(const struct view *v, struct decision *d, const
                                  const char *name, enum run_look *ret_look);
 bool run_is_ours(const struct view *v, const struct json *object); /* by its controlling owner's uid */
 bool run_job_finished(const struct json *job);
+bool run_job_goes_on(const struct json *job); /* may make another pod */
 
 /* ---- run_pod.c */
 
 struct run_pod {
         const struct object *object; /* NULL: there is none */
-        const char *node;            /* "" before it has one */
+        const char *not_of; /* uid of an earlier pod, whose record is not of this one; NULL: none is known */
+        const char *node;   /* "" before it has one */
         usec_t created;
         usec_t asked_to_end; /* when its deletion was asked for, to the second; 0: it was not */
         usec_t grace;        /* that it then has */

@@ -329,17 +329,18 @@ static bool never_was_there(const struct view *v, struct decision *d, const stru
 bool run_job_plan(const struct view *v, struct decision *d, const struct run_job *job, const char **why)
 {
         *why = NULL;
-        if (!json_len(json_at(job->container, "command"))) {
-                *why = "the container has no command, which Sonde must know to run it; set command to what "
-                       "the image's entrypoint is";
-                return false;
-        }
         if (view_child(v, &KUBE_JOB, job->names.job)) {
                 plan_maps(v, d, job); /* one that somebody deleted is made again */
                 return true;
         }
         if (run_job_was_there(v, &job->names) || !never_was_there(v, d, &job->names))
                 return true;
+        /* A spec that is edited in mid-run does not matter to the run. */
+        if (!json_len(json_at(job->container, "command"))) {
+                *why = "the container has no command, which Sonde must know to run it; set command to what "
+                       "the image's entrypoint is";
+                return false;
+        }
         plan_maps(v, d, job);
         plan_access(v, d, job);
         decide_exist(d, &KUBE_JOB, job_object(v, job), EXIST_ONCE);
@@ -424,12 +425,18 @@ bool run_job_finished(const struct json *job)
         return run_condition(job, "Complete") || run_condition(job, "Failed");
 }
 
+/* Since Kubernetes 1.31 FailureTarget comes first, and Failed when all its pods have ended. */
+bool run_job_goes_on(const struct json *job)
+{
+        return !run_job_finished(job) && !run_condition(job, "FailureTarget");
+}
+
 void run_job_halt(const struct view *v, struct decision *d, const struct run_names *names)
 {
         const struct object *job = view_child(v, &KUBE_JOB, names->job), *pod = run_newest_pod(v, job);
         const char *last = json_str(json_at(json_at(v->request, "status"), "progress"), "podUID");
 
-        if (!pod || run_job_finished(job->json))
+        if (!pod || !run_job_goes_on(job->json))
                 return;
         if (!streq(pod->uid, last) || (json_int(json_at(job->json, "spec"), "backoffLimit", 0) > 0 &&
                                        streq(json_str(json_at(pod->json, "status"), "phase"), "Failed")))

@@ -118,7 +118,7 @@ static void read_exit(const struct view *v, struct run_seen *s, struct str text)
 static bool is_current(const struct run_seen *s, const struct run_pod *p)
 {
         if (!p->object)
-                return s->fence.pod[0] && s->fence.attempt >= s->attempt;
+                return s->fence.pod[0] && s->fence.attempt >= s->attempt && !streq(s->fence.pod, p->not_of);
         return streq(s->fence.pod, p->object->uid);
 }
 
@@ -166,10 +166,10 @@ static uint64_t attempt_before(const struct view *v, const struct run_names *nam
         return MAX(names->attempt, (uint64_t)MAX(attempt, (int64_t)1));
 }
 
-/* A pod that has not claimed the ConfigMap yet will do so as the next attempt. */
+/* A pod that has not claimed the ConfigMap yet will do so as the next attempt; one that is over may be an earlier one. */
 static uint64_t attempt_of(const struct run_seen *s, const struct run_pod *p)
 {
-        bool unclaimed = p->object && s->fence.pod[0] && !is_current(s, p);
+        bool unclaimed = s->fence.pod[0] && !is_current(s, p) && !p->over;
 
         return MAX(s->attempt, s->fence.attempt + unclaimed);
 }
@@ -183,7 +183,7 @@ static bool reported(const struct run_seen *s, const char *phase)
 
 static bool job_goes_on(const struct run_seen *s)
 {
-        return s->job && !run_job_finished(s->job->json);
+        return s->job && run_job_goes_on(s->job->json);
 }
 
 /* Asked to end, and ended then: an exit status of 0 does not say that the work was done. */
@@ -213,10 +213,14 @@ static bool has_ended_well(const struct run_seen *s, const struct run_pod *p)
         return is_recorded(s, p) && s->fence.state == RUN_SUCCEEDED;
 }
 
-/* The Job ran into its deadline before the workload came to its end. */
+/*
+ * The Job ran into its deadline before the workload came to its end. What `run` saw decides, before two machines' clocks
+ * do; FailureTarget has the time of the deadline, Failed, where there are both, that of the last pod's end.
+ */
 static bool deadline_exceeded(const struct run_seen *s)
 {
-        const struct json *failed = s->job ? run_condition(s->job->json, "Failed") : NULL;
+        const struct json *target = s->job ? run_condition(s->job->json, "FailureTarget") : NULL;
+        const struct json *failed = target ? target : s->job ? run_condition(s->job->json, "Failed") : NULL;
         struct str text = json_text(json_at(failed, "lastTransitionTime"));
         usec_t when;
 
@@ -224,6 +228,8 @@ static bool deadline_exceeded(const struct run_seen *s)
                 return false;
         if (reported(s, "Complete"))
                 return false;
+        if (s->has_exit && !s->exit.lost && (s->exit.told || run_exit_success(&s->exit)))
+                return s->exit.told;
         return !s->finished || !text.p || !time_parse(text, &when) || s->finished >= when;
 }
 
@@ -491,22 +497,53 @@ static bool look_for_job(const struct view *v, struct decision *d, const struct 
         return look == LOOK_DONE && !(found && run_is_ours(v, found->json));
 }
 
-/* The Job has ended, and its pod, as the cache has it, has not: Jobs and pods come by different watches. */
+/*
+ * The Job has ended, and its pod, as the cache has it, has not: Jobs and pods come by different watches. Or it is complete,
+ * and the pod is not the one that ended well.
+ */
+static bool must_look_at_pod(const struct run_seen *s, const struct run_pod *p)
+{
+        if (run_condition(s->job->json, "Complete"))
+                return !streq(p->phase, "Succeeded") && !(is_recorded(s, p) && has_ended_well(s, p));
+        return run_job_finished(s->job->json) && !is_recorded(s, p) && !p->ended && !p->over;
+}
+
+/* A complete Job had a pod that ended well. One that failed came before it, and so did what says that its own failed. */
+static void pass_over_failed(const struct view *v, struct run_seen *s, struct run_pod *p)
+{
+        const char *failed = p->object && !streq(p->phase, "Succeeded") ? p->object->uid : NULL;
+
+        if (failed) {
+                s->pod = NULL;
+                run_pod_read(NULL, p);
+                p->not_of = failed;
+                read_all(v, s, p);
+        }
+        if (!p->object && s->has_exit && !run_exit_success(&s->exit)) {
+                p->not_of = arena_strdup(v->arena, s->fence.pod);
+                read_all(v, s, p);
+        }
+}
+
 static bool look_at_pod(const struct view *v, struct decision *d, struct run_seen *s, struct run_pod *p)
 {
+        bool complete = run_condition(s->job->json, "Complete"), maps;
         const struct object *found;
         enum run_look look;
 
-        if (!run_job_finished(s->job->json) || is_recorded(s, p) || p->ended || p->over)
+        if (!must_look_at_pod(s, p))
                 return true;
+        maps = !complete || look_at_maps(v, d, s);
         found = run_look_up_pod(v, d, s->job, &look);
         if (look == LOOK_FAILED)
                 decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
-        if (look != LOOK_DONE)
+        if (look != LOOK_DONE || !maps)
                 return false;
         s->pod = found;
         run_pod_read(found, p);
         read_all(v, s, p);
+        if (complete)
+                pass_over_failed(v, s, p);
         return true;
 }
 

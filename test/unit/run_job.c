@@ -146,6 +146,20 @@ static void no_command_no_run(void **state)
         assert_int_equal(r->d.exist.n, 0);
 }
 
+/* The command was taken out of the spec in mid-run: the Job has its own. */
+static void a_run_outlives_its_spec(void **state)
+{
+        struct rig *r = *state;
+        struct run_job job = job_of(r, "{'name': 'main', 'image': 'i'}");
+
+        request(r, "{'progress': {'job': 'r-run'}}");
+        plan(r, &job);
+        assert_int_equal(r->d.exist.n, 0);
+        child(r, &KUBE_JOB, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}}");
+        plan(r, &job);
+        assert_int_equal(r->d.exist.n, 2);
+}
+
 static void planned_twice_is_planned_the_same(void **state)
 {
         struct rig *r = *state;
@@ -439,6 +453,7 @@ static const struct CMUnitTest tests[] = {
         T(nothing_once_the_job_was_there),
         T(the_server_knows_whether_the_job_was_there),
         T(no_command_no_run),
+        T(a_run_outlives_its_spec),
         T(planned_twice_is_planned_the_same),
         T(the_job),
         T(dollars),

@@ -465,9 +465,51 @@ static void ended_by_the_deadline(void **state)
         struct rig *r = *state;
 
         job(r, JOB(", 'activeDeadlineSeconds': 600", JOB_FAILED("DeadlineExceeded")));
+        status_map(
+                r, FENCE("1", "uid-p", "9", "Succeeded"), NULL,
+                "{'code': 0, 'told': true, 'finishedAt': '2026-11-15T11:29:58Z'}"); /* by the node's clock */
+        server_has(r, NULL);
+        see(r, RUN_LIFE_FAILED, "DeadlineExceeded");
+}
+
+/* The node's clock is ahead of the Job controller's. */
+static void not_ended_by_the_deadline(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB(", 'activeDeadlineSeconds': 600", JOB_FAILED("DeadlineExceeded")));
         status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), NULL,
                    "{'code': 0, 'finishedAt': '2026-11-15T11:30:02Z'}");
         server_has(r, NULL);
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+}
+
+/* Since Kubernetes 1.31: FailureTarget at the deadline, Failed when the pods have ended. */
+#define TARGET                                                                                  \
+        "{'type': 'FailureTarget', 'status': 'True', 'reason': 'DeadlineExceeded', 'message': " \
+        "'it failed', 'lastTransitionTime': '2026-11-15T11:15:00Z'}"
+
+static void the_deadline_is_when_the_job_gave_up(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB(", 'activeDeadlineSeconds': 600",
+                   "'conditions': [" TARGET
+                   ", {'type': 'Failed', 'status': 'True', 'reason': 'DeadlineExceeded', "
+                   "'lastTransitionTime': '2026-11-15T11:30:00Z'}]"));
+        pod(r, POD("'phase': 'Failed', " STATES(ENDED("0", ""), ENDED("0", "")))); /* at 11:20 */
+        server_agrees(r);
+        see(r, RUN_LIFE_FAILED, "DeadlineExceeded");
+}
+
+static void a_job_that_gives_up_does_not_try_again(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED
+               "}, 'spec': {'backoffLimit': 2}, 'status': {'conditions': [" TARGET "]}}");
+        pod(r, POD("'phase': 'Failed', " STATES(ENDED("143", ""), ENDED("0", ""))));
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'signal': 15, 'told': true}");
         see(r, RUN_LIFE_FAILED, "DeadlineExceeded");
 }
 
@@ -608,6 +650,80 @@ static void being_deleted(void **state)
         assert_true(r->d.again_at > NOON);
 }
 
+/* ---- a complete Job, and a pod that failed before the one that did not */
+
+#define FAILED_POD POD("'phase': 'Failed', " STATES(ENDED("3", ""), ENDED("0", "")))
+
+static void the_pod_that_succeeded_is_gone(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", JOB_COMPLETE));
+        pod(r, FAILED_POD);
+        server_has(r, FAILED_POD);
+        status_map(r, FENCE("2", "uid-q", "9", "Succeeded"), "{'phase': 'Complete'}", "{'code': 0}");
+        server_agrees(r);
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+        assert_int_equal(r->seen.attempt, 2);
+        assert_null(r->seen.pod);
+        assert_null(r->seen.problem);
+        assert_true(r->seen.has_exit);
+}
+
+/* Neither the pods' watch nor the ConfigMaps' has shown the second one. */
+static void the_pod_that_succeeded_was_not_seen_yet(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", JOB_COMPLETE));
+        pod(r, FAILED_POD);
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'code': 3}");
+        assert_false(run_see(&r->view, &r->d, &r->names, &r->seen));
+        server_has(r, "{" POD_META("q", "2026-11-15T11:59:00Z") ", " POD_SPEC
+                                                                ", 'status': {'phase': 'Succeeded', " STATES(
+                                                                        ENDED("0", ""), ENDED("0", "")) "}}");
+        answer(r, &KUBE_CONFIGMAP, "r-status", MAP(FENCE("2", "uid-q", "9", "Succeeded")), NULL);
+        answer(r, &KUBE_CONFIGMAP, "r-data", NULL, NULL);
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+        assert_int_equal(r->seen.attempt, 2);
+        assert_string_equal(r->seen.pod->name, "q");
+}
+
+/* It recorded nothing: what the one before it did is not its own, whether that one is still there or not. */
+static void the_pod_that_succeeded_left_nothing(void **state)
+{
+        (void)state;
+        for (int there = 0; there < 2; there++) {
+                void *s;
+                struct rig *r;
+
+                setup(&s);
+                r = s;
+                job(r, JOB("", JOB_COMPLETE));
+                server_has(r, there ? FAILED_POD : NULL);
+                status_map(r, FENCE("1", "uid-p", "9", "Failed"), "{'phase': 'DecodeSweep'}", "{'code': 3}");
+                server_agrees(r);
+                see(r, RUN_LIFE_SUCCEEDED, NULL);
+                assert_string_equal(r->seen.problem_reason, "RelayLost");
+                assert_false(r->seen.has_status || r->seen.has_exit);
+                assert_int_equal(r->seen.attempt, 2);
+                teardown(&s);
+        }
+}
+
+/* A pod that is over is not about to claim anything. */
+static void an_older_pod_is_no_further_attempt(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}, 'spec': {'backoffLimit': 2}}");
+        pod(r, FAILED_POD);
+        status_map(r, FENCE("2", "uid-q", "9", "Failed"), NULL, "{'code': 3}");
+        server_agrees(r);
+        see(r, RUN_LIFE_WAITING, "Retrying");
+        assert_int_equal(r->seen.attempt, 2);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -644,6 +760,9 @@ static const struct CMUnitTest tests[] = {
         T(deadline),
         T(success_before_the_deadline),
         T(ended_by_the_deadline),
+        T(not_ended_by_the_deadline),
+        T(the_deadline_is_when_the_job_gave_up),
+        T(a_job_that_gives_up_does_not_try_again),
         T(job_deleted),
         T(job_deleted_after_the_end),
         T(the_cache_has_no_job_yet),
@@ -655,6 +774,10 @@ static const struct CMUnitTest tests[] = {
         T(deleted_with_its_job),
         T(interrupted_without_a_record),
         T(being_deleted),
+        T(the_pod_that_succeeded_is_gone),
+        T(the_pod_that_succeeded_was_not_seen_yet),
+        T(the_pod_that_succeeded_left_nothing),
+        T(an_older_pod_is_no_further_attempt),
 };
 
 UNIT_MAIN(tests)
