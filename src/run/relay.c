@@ -91,7 +91,7 @@ static bool step_end(struct relay *r)
 
 static bool step_note(struct relay *r)
 {
-        if (!r->note_due || r->ended) /* the terminal state says it all */
+        if (!r->note_due || (r->ended && !r->beat_due)) /* the terminal state says it all */
                 return false;
         relay_send_note(r);
         return true;
@@ -180,7 +180,7 @@ static void on_beat(struct timer *t)
 {
         struct relay *r = CONTAINER_OF(t, struct relay, beat);
 
-        r->note_due = true;
+        r->note_due = r->beat_due = true;
         relay_pump(r);
 }
 

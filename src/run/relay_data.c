@@ -21,7 +21,9 @@ static const struct json_limits MAP_LIMITS = {.bytes = 8 << 20, .depth = 32, .no
 
 static int wanted_level(const struct relay *r)
 {
-        return r->ended ? RELAY_LEVEL_END : r->flushing ? RELAY_LEVEL_FLUSH : RELAY_LEVEL_NONE;
+        if (r->ended)
+                return r->flushing ? RELAY_LEVEL_END : RELAY_LEVEL_ARTIFACTS;
+        return r->flushing ? RELAY_LEVEL_FLUSH : RELAY_LEVEL_NONE;
 }
 
 bool relay_data_settled(const struct relay *r)
@@ -30,7 +32,9 @@ bool relay_data_settled(const struct relay *r)
 
         if (!r->config.data_map || d->hopeless)
                 return true;
-        return d->claimed && !d->gather && !d->ready && d->level >= wanted_level(r);
+        if (d->gather && d->gather->level <= wanted_level(r)) /* no waiting for artifacts when time is up */
+                return false;
+        return d->claimed && !d->ready && d->level >= wanted_level(r);
 }
 
 void relay_data_look(struct relay *r)
@@ -60,9 +64,11 @@ static void gather_if_due(struct relay *r)
 
         if (d->gather)
                 return;
-        if (level > d->level)
+        if (d->level < RELAY_LEVEL_END)
+                level = MIN(level, RELAY_LEVEL_END);
+        if (level > d->level && level <= RELAY_LEVEL_END)
                 relay_gather_free(TAKE_PTR(d->ready)); /* it was read before the end */
-        else if (d->ready || !d->changed || loop_now(r->config.loop) < d->next)
+        if (d->ready || (level <= d->level && (!d->changed || loop_now(r->config.loop) < d->next)))
                 return;
         d->changed = false;
         d->gather = relay_gather_start(r, fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3), level);
@@ -84,6 +90,16 @@ static void take_keys(struct relay_data *d, const struct json *values, bool bina
         json_foreach (m, values)
                 json_setn(&d->keys.arena, d->keys.root, str_n(m->key, m->key_len),
                           json_truth(&d->keys.arena, binary));
+}
+
+static void take_sizes(struct relay_data *d, const struct json *data, const struct json *binary)
+{
+        for (size_t i = 0; i < RELAY_FILES; i++) {
+                _cleanup_(free_ptr) char *gz = xasprintf("%s.gz", relay_file_keys[i]);
+
+                d->there[i] = json_text(json_at(data, relay_file_keys[i])).n +
+                              json_text(json_at(binary, gz)).n / 4 * 3;
+        }
 }
 
 static int take_version(struct relay_data *d, const struct json *object, struct err *err)
@@ -120,6 +136,7 @@ static int read_map(struct relay *r, struct str body, struct err *err)
         d->keys.root = json_object(&d->keys.arena);
         take_keys(d, data, false);
         take_keys(d, json_at(doc.root, "binaryData"), true);
+        take_sizes(d, data, json_at(doc.root, "binaryData"));
         return 0;
 }
 
@@ -186,6 +203,14 @@ static void plan_claim(struct relay *r)
                         op_remove(d, m->key);
 }
 
+static void plan_forget(struct relay_data *d, const char *gz)
+{
+        op_remove(d, RUN_KEY_CHECKPOINT);
+        op_remove(d, gz);
+        op_remove(d, RUN_KEY_SPEC_HASH);
+}
+
+/* A result that is not kept takes the last one with it, a checkpoint does not: an old one is better than none. */
 static void plan_file(struct relay *r, size_t which, struct arena *a)
 {
         struct relay_data *d = &r->data;
@@ -193,7 +218,11 @@ static void plan_file(struct relay *r, size_t which, struct arena *a)
         const char *plain = relay_file_keys[which], *gz = arena_join(a, plain, ".gz", "");
         bool taken_over = !d->claimed && of_one_attempt(plain); /* removed already */
 
-        if (!v->name || (streq(v->sha256, d->sent[which]) && d->claimed))
+        if (which == RELAY_CHECKPOINT && d->ready->forget)
+                plan_forget(d, gz);
+        if (!v->name || (v->sha256[0] && streq(v->sha256, d->sent[which]) && d->claimed))
+                return;
+        if (which == RELAY_CHECKPOINT && !v->key)
                 return;
         if (!taken_over && !streq(v->key, plain))
                 op_remove(d, plain);
@@ -201,7 +230,7 @@ static void plan_file(struct relay *r, size_t which, struct arena *a)
                 op_remove(d, gz);
         if (v->key)
                 op_put(d, v->key, v->binary, buf_str(&v->content));
-        if (which != RELAY_CHECKPOINT || !v->key)
+        if (which != RELAY_CHECKPOINT)
                 return;
         if (r->config.spec_hash)
                 op_put(d, RUN_KEY_SPEC_HASH, false, str_of(r->config.spec_hash));
@@ -224,7 +253,7 @@ static void plan(struct relay *r, struct arena *a)
         vec_foreach (v, &d->ready->list)
                 if (v->key)
                         op_put(d, v->key, true, buf_str(&v->content));
-        list = d->ready->artifacts ? relay_gather_list(d->ready, a) : NULL;
+        list = d->ready->level >= RELAY_LEVEL_END ? relay_gather_list(d->ready, a) : NULL;
         if (list)
                 op_put(d, RUN_KEY_ARTIFACTS, false, str_of(json_print(a, list)));
 }
@@ -320,14 +349,29 @@ bool relay_data_step(struct relay *r)
         gather_if_due(r);
         if (d->claimed && !d->ready)
                 return false;
-        return send_patch(r);
+        if (send_patch(r))
+                return true;
+        gather_if_due(r); /* what comes after that */
+        return false;
 }
 
 /* ---- answers */
 
+static void remember_size(struct relay_data *d, const struct relay_data_op *op)
+{
+        for (size_t i = 0; i < RELAY_FILES; i++) {
+                if (!str_has_prefix(str_of(op->key), str_of(relay_file_keys[i])))
+                        continue;
+                d->there[i] = op->remove ? 0 : op->value.n;
+                if (op->remove)
+                        d->sent[i][0] = '\0';
+        }
+}
+
 static void remember_keys(struct relay_data *d)
 {
         vec_foreach (op, &d->ops) {
+                remember_size(d, op);
                 if (op->remove)
                         json_remove(d->keys.root, op->key);
                 else if (!has_key(d, op->key))
@@ -371,6 +415,7 @@ bool relay_data_refused(struct relay *r, const struct err *err)
         struct relay_data *d = &r->data;
 
         if (d->ready && relay_gather_drop(d->ready)) {
+                memcpy(d->refused, d->ready->refused, sizeof(d->refused));
                 relay_problem(r, ABOUT_DATA, buf_cstr(&d->ready->problem));
                 return true;
         }

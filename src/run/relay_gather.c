@@ -4,7 +4,9 @@
  *
  * result.json and checkpoint.json are read up to 4 MiB. At the end the files below artifacts/ follow, at most 256, at most
  * 4 folders deep, the smallest first, as far as 900 KiB go. Links are never followed, and only regular files are looked
- * at: they lie where somebody else's program writes. What is not kept is hashed all the same, and listed.
+ * at: they lie where somebody else's program writes. What is not kept is hashed all the same (256 MiB of it), and listed.
+ *
+ * A checkpoint stays in the ConfigMap until there is a better one; so what stays there counts too.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -44,13 +46,18 @@ static _printf_(2, 3) void complain(struct relay_gather *g, const char *fmt, ...
 
 /* ---- result and checkpoint */
 
-static int hash_file(int dir_fd, const char *name, struct relay_value *v)
+/* Of what is not kept, as far as it does not take too long. */
+static int hash_file(struct relay_gather *g, int dir_fd, const char *name, struct relay_value *v)
 {
         _cleanup_(fd_close) int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         struct stat st;
 
         if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
                 return -1;
+        v->size = (uint64_t)st.st_size;
+        if (v->size > g->to_hash)
+                return 0;
+        g->to_hash -= v->size;
         return sha256_fd_hex(fd, &v->size, v->sha256);
 }
 
@@ -73,6 +80,14 @@ static int fill(struct relay_gather *g, struct relay_value *v, const char *key, 
         return 0;
 }
 
+static void leave_out(struct relay_gather *g, struct relay_value *v)
+{
+        complain(g, "%s (%zu bytes) is not kept: the API server refuses the ConfigMap with it", v->name,
+                 v->content.n);
+        free(TAKE_PTR(v->key));
+        buf_done(&v->content);
+}
+
 static void gather_file(struct relay_gather *g, int which)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(RELAY_FILE_MAX);
@@ -81,9 +96,10 @@ static void gather_file(struct relay_gather *g, int which)
         struct err err = ERR_INIT;
         int got = run_file_read(g->dir_fd, name, RELAY_FILE_MAX, &text, &err);
 
+        g->gone[which] = got == 1;
         if (got == 1)
                 return;
-        if (got < 0 && (err.code != E_TOO_LARGE || hash_file(g->dir_fd, name, v) < 0)) {
+        if (got < 0 && (err.code != E_TOO_LARGE || hash_file(g, g->dir_fd, name, v) < 0)) {
                 complain(g, "%s", err.text);
                 return;
         }
@@ -97,6 +113,28 @@ static void gather_file(struct relay_gather *g, int which)
                 buf_done(&v->content);
                 complain(g, "%s is not kept: it has %llu bytes, and compressed it must fit into %zu", name,
                          (unsigned long long)v->size, g->left);
+        } else if (streq(v->sha256, g->refused[which])) {
+                g->left += v->content.n;
+                leave_out(g, v);
+        }
+}
+
+/* What is in the ConfigMap and stays there takes its room; an old checkpoint never takes the result's. */
+static void count_what_stays(struct relay_gather *g, int which)
+{
+        const struct relay_value *v = &g->files[which];
+        size_t there = g->there[which];
+
+        if (v->key || !there || (which == RELAY_RESULT && v->name))
+                return;
+        if (which == RELAY_CHECKPOINT && g->gone[which] && g->level >= RELAY_LEVEL_END) {
+                g->forget = true;
+        } else if (which == RELAY_CHECKPOINT && there > g->left) {
+                g->forget = true;
+                complain(g, "the last %s (%zu bytes) is not kept: there is no room for it beside the result",
+                         file_names[which], there);
+        } else {
+                g->left -= MIN(there, g->left);
         }
 }
 
@@ -207,7 +245,7 @@ static void gather_artifact(struct relay_gather *g, int fd, struct relay_value *
                 return;
         }
         buf_done(&v->content);
-        if (hash_file(folder, name, v) < 0)
+        if (hash_file(g, folder, name, v) < 0)
                 v->sha256[0] = '\0';
 }
 
@@ -250,9 +288,11 @@ static void gather_run(struct work *w)
 
         if (g->dir_fd < 0)
                 return;
-        for (int i = 0; i < RELAY_FILES; i++)
+        for (int i = 0; i < RELAY_FILES; i++) {
                 gather_file(g, i);
-        if (g->artifacts)
+                count_what_stays(g, i);
+        }
+        if (g->level >= RELAY_LEVEL_ARTIFACTS)
                 gather_artifacts(g);
 }
 
@@ -275,7 +315,9 @@ struct relay_gather *relay_gather_start(struct relay *r, int dir_fd, int level)
         g->relay = r;
         g->dir_fd = dir_fd;
         g->level = level;
-        g->artifacts = level == RELAY_LEVEL_END;
+        memcpy(g->there, r->data.there, sizeof(g->there));
+        memcpy(g->refused, r->data.refused, sizeof(g->refused));
+        g->to_hash = RELAY_HASH_MAX;
         g->left = RELAY_DATA_MAX - ROOM_FOR_KEYS;
         g->problem = (struct buf)BUF_INIT(PROBLEM_MAX);
         loop_offload(r->config.loop, &g->work);
@@ -307,21 +349,26 @@ void relay_gather_free(struct relay_gather *g)
 
 bool relay_gather_drop(struct relay_gather *g)
 {
-        struct relay_value *largest = NULL;
+        static const int order[] = {RELAY_CHECKPOINT, RELAY_RESULT};
+        struct relay_value *one = NULL;
 
-        for (size_t i = 0; i < RELAY_FILES; i++)
-                if (g->files[i].key && (!largest || g->files[i].content.n > largest->content.n))
-                        largest = &g->files[i];
         vec_foreach (v, &g->list)
-                if (v->key && (!largest || v->content.n > largest->content.n))
-                        largest = v;
-        if (!largest)
-                return false;
-        complain(g, "%s (%zu bytes) is not kept: the API server refuses the ConfigMap with it", largest->name,
-                 largest->content.n);
-        free(TAKE_PTR(largest->key));
-        buf_done(&largest->content);
-        return true;
+                if (v->key && (!one || v->content.n > one->content.n))
+                        one = v;
+        for (size_t i = 0; i < ARRAY_LEN(order) && !one; i++) {
+                if (g->files[order[i]].key) {
+                        one = &g->files[order[i]];
+                        memcpy(g->refused[order[i]], one->sha256, sizeof(one->sha256));
+                } else if (order[i] == RELAY_CHECKPOINT && g->there[order[i]] && !g->forget) {
+                        g->forget = true;
+                        complain(g, "the last %s is not kept: the API server refuses the ConfigMap with it",
+                                 file_names[order[i]]);
+                        return true;
+                }
+        }
+        if (one)
+                leave_out(g, one);
+        return one != NULL;
 }
 
 static void list_value(struct arena *a, struct json *list, const struct relay_value *v)

@@ -24,6 +24,7 @@ enum {
         RELAY_FILE_MAX = 4 * 1024 * 1024, /* of result and checkpoint, as they are read */
         RELAY_ARTIFACTS_MAX = 256,        /* files */
         RELAY_ARTIFACT_DEPTH = 4,         /* folders below artifacts/ */
+        RELAY_HASH_MAX = 256 << 20,       /* bytes read for the hashes of what is not kept */
         RELAY_PROBLEM_LEN = 500,
 };
 
@@ -36,28 +37,36 @@ struct relay_value {
         bool binary;
         struct buf content;          /* as it goes into the ConfigMap */
         uint64_t size;               /* of the file */
-        char sha256[SHA256_HEX_MAX]; /* of the file; "": it could not be read */
+        char sha256[SHA256_HEX_MAX]; /* of the file; "": it could not be read, or is too large to be */
 };
 
 enum { RELAY_RESULT, RELAY_CHECKPOINT, RELAY_FILES };
-enum { RELAY_LEVEL_NONE, RELAY_LEVEL_FLUSH, RELAY_LEVEL_END };
+/* How final what is gathered is. Result and checkpoint never wait for the artifacts, which may take long to read. */
+enum { RELAY_LEVEL_NONE, RELAY_LEVEL_FLUSH, RELAY_LEVEL_END, RELAY_LEVEL_ARTIFACTS };
 
 struct relay_gather {
         struct work work;
-        struct relay *relay; /* NULL: it has gone; only looked at in the loop */
-        int dir_fd;          /* its own; -1: the directory is not there */
-        int level;           /* how final it is */
-        bool artifacts;
-        struct relay_value files[RELAY_FILES]; /* name NULL: there is no such file */
-        VEC(struct relay_value) list;          /* artifacts, by name */
-        size_t left;                           /* of RELAY_DATA_MAX */
-        struct buf problem;                    /* what is not kept; sentences */
+        struct relay *relay;                       /* NULL: it has gone; only looked at in the loop */
+        int dir_fd;                                /* its own; -1: the directory is not there */
+        int level;                                 /* how final it is */
+        size_t there[RELAY_FILES];                 /* bytes of it that are in the ConfigMap now */
+        char refused[RELAY_FILES][SHA256_HEX_MAX]; /* of a text that the API server does not take */
+        struct relay_value files[RELAY_FILES];     /* name NULL: there is no such file */
+        VEC(struct relay_value) list;              /* artifacts, by name */
+        bool gone[RELAY_FILES];                    /* there certainly is none */
+        bool forget; /* the checkpoint in the ConfigMap must go: the run has ended without one, or no room */
+        size_t left; /* of RELAY_DATA_MAX */
+        uint64_t to_hash;   /* of RELAY_HASH_MAX */
+        struct buf problem; /* what is not kept; sentences */
 };
 
 /* Begins to read DIR_FD (which is taken); relay_gathered() is called in the loop at the end. */
 struct relay_gather *relay_gather_start(struct relay *r, int dir_fd, int level);
 void relay_gather_free(struct relay_gather *g); /* one that is not under way */
-/* Leaves out the largest value that is still kept, and says so. False: there is none. */
+/*
+ * Leaves out one value that is still kept, and says so: the largest artifact, then the checkpoint, then the one that is in
+ * the ConfigMap, and the result last. False: there is none.
+ */
 bool relay_gather_drop(struct relay_gather *g);
 /* artifacts.json; NULL: there is nothing to list. */
 struct json *relay_gather_list(const struct relay_gather *g, struct arena *a);
@@ -85,9 +94,11 @@ struct relay_data {
         struct doc keys; /* {key: true when it is in binaryData} of what is there */
         char *version;   /* resourceVersion */
         struct relay_stamp stamps[RELAY_FILES];
-        char sent[RELAY_FILES][SHA256_HEX_MAX]; /* the same text is not sent twice */
-        VEC(struct relay_data_op) ops;          /* on their way */
-        char number[24];                        /* the attempt, in them */
+        char sent[RELAY_FILES][SHA256_HEX_MAX];    /* the same text is not sent twice */
+        char refused[RELAY_FILES][SHA256_HEX_MAX]; /* nor is one that was refused */
+        size_t there[RELAY_FILES];                 /* bytes of it that are in the ConfigMap */
+        VEC(struct relay_data_op) ops;             /* on their way */
+        char number[24];                           /* the attempt, in them */
         bool changed;
         int level;                    /* of the last one that was gathered */
         usec_t next;                  /* not written before */
@@ -140,6 +151,7 @@ struct relay {
         size_t track_size; /* of track.json as it was last sent */
         char *problems[ABOUT_MAX_];
         bool dirty, track_changed, note_due;
+        bool beat_due; /* also while the artifacts of an ended workload are read */
 
         /* what it says */
         bool known, claimed, adopted; /* adopted: for the first time */

@@ -348,7 +348,10 @@ static int succeeded(struct relay *r, struct str body, struct err *err)
         /* A read alone is no success: the write after it may fail for ever. */
         r->failures = 0;
         r->failing_since = r->barred_since = 0;
-        if (r->op != RELAY_DATA && !r->over)
+        if (r->op == RELAY_DATA)
+                return 0;
+        r->beat_due = false;
+        if (!r->over)
                 timer_after(&r->beat, RELAY_BEAT);
         return 0;
 }

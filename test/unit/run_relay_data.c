@@ -216,6 +216,171 @@ static void test_a_data_map_that_takes_nothing_does_not_hide_the_end(void **stat
         assert_int_equal(r->pod.exit_status, 0);
 }
 
+/* ---- what stays, and what goes first */
+
+static void write_random(struct rig *r, const char *name, size_t size)
+{
+        char *text = xmalloc(size);
+        struct rng rng;
+
+        rng_seed(&rng, size);
+        for (size_t i = 0; i < size; i++)
+                text[i] = (char)('!' + rng_below(&rng, 64)); /* three quarters of it when compressed */
+        pod_write_at(r->pod.dir, name, str_n(text, size));
+        free(text);
+}
+
+static struct json *binary_value(struct rig *r, const char *key, struct arena *a)
+{
+        return json_at(json_at(map_json(r->kube, 1, a), "binaryData"), key);
+}
+
+static void test_a_checkpoint_that_is_too_large_leaves_the_last_one(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        begin(r);
+        pod_write(&r->pod, RUN_CHECKPOINT_FILE, "{\"at\": 1}");
+        soon(r);
+        write_random(r, RUN_CHECKPOINT_FILE, 5 << 20);
+        pass(r->loop, 40 * USEC_PER_SEC);
+        assert_problem(r, "checkpoint.json is not kept");
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_CHECKPOINT, &a), "{\"at\": 1}");
+        write_random(r, RUN_CHECKPOINT_FILE, 3 << 20); /* it can be read, and does not fit */
+        pass(r->loop, 40 * USEC_PER_SEC);
+        assert_problem(r, "checkpoint.json is not kept");
+        pod_end(&r->pod, "{\"code\": 0}");
+        soon(r);
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_CHECKPOINT, &a), "{\"at\": 1}");
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_SPEC_HASH, &a), "hash");
+        assert_non_null(strstr(map_value(r->kube, 1, RUN_KEY_ARTIFACTS, &a), "checkpoint.json"));
+}
+
+/* The rig refuses more than 1 MiB. */
+static void test_a_checkpoint_that_stays_is_counted(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        size_t before;
+
+        begin(r);
+        write_random(r, RUN_CHECKPOINT_FILE, 800 << 10);
+        pass(r->loop, USEC_PER_SEC);
+        before = json_text(binary_value(r, "checkpoint.json.gz", &a)).n;
+        assert_in_range(before, 700 << 10, 900 << 10);
+        write_random(r, RUN_CHECKPOINT_FILE, 5 << 20);
+        write_artifact(r, "large", 500 << 10);
+        write_artifact(r, "small", 100 << 10);
+        pod_end(&r->pod, "{\"code\": 0}");
+        pass(r->loop, USEC_PER_SEC);
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
+        assert_problem(r, "1 of 2 artifacts");
+        assert_int_equal(json_text(binary_value(r, "checkpoint.json.gz", &a)).n, before);
+        assert_non_null(binary_value(r, "artifact.small", &a));
+}
+
+static void test_an_old_checkpoint_makes_room_for_the_result(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        begin(r);
+        write_random(r, RUN_CHECKPOINT_FILE, 800 << 10);
+        pass(r->loop, USEC_PER_SEC);
+        write_random(r, RUN_RESULT_FILE, 900 << 10);
+        write_random(r, RUN_CHECKPOINT_FILE, 5 << 20);
+        pass(r->loop, 40 * USEC_PER_SEC);
+        assert_problem(r, "no room for it beside the result");
+        assert_non_null(binary_value(r, "result.json.gz", &a));
+        assert_null(binary_value(r, "checkpoint.json.gz", &a));
+        assert_null(map_value(r->kube, 1, RUN_KEY_SPEC_HASH, &a));
+}
+
+static void test_a_checkpoint_that_is_gone_at_the_end_goes(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char path[512];
+
+        begin(r);
+        pod_write(&r->pod, RUN_CHECKPOINT_FILE, "{}");
+        soon(r);
+        snprintf(path, sizeof(path), "%s/%s", r->pod.dir, RUN_CHECKPOINT_FILE);
+        assert_int_equal(unlink(path), 0);
+        pass(r->loop, 60 * USEC_PER_SEC);
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_CHECKPOINT, &a), "{}"); /* it may write another */
+        pod_end(&r->pod, "{\"code\": 0}");
+        soon(r);
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
+        assert_null(map_value(r->kube, 1, RUN_KEY_CHECKPOINT, &a));
+        assert_null(map_value(r->kube, 1, RUN_KEY_SPEC_HASH, &a));
+}
+
+static void test_the_result_is_the_last_to_be_dropped(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        begin(r);
+        r->kube->limit = 65000;
+        write_random(r, RUN_RESULT_FILE, 80000); /* the largest */
+        write_random(r, RUN_CHECKPOINT_FILE, 20000);
+        write_artifact(r, "small", 9000);
+        pod_end(&r->pod, "{\"code\": 0}");
+        pass(r->loop, 100 * USEC_PER_MS);
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
+        assert_non_null(binary_value(r, "result.json.gz", &a));
+        assert_null(binary_value(r, "checkpoint.json.gz", &a));
+        assert_null(binary_value(r, "artifact.small", &a));
+        assert_problem(r, "checkpoint.json (");
+        assert_problem(r, "small (9000 bytes) is not kept");
+        assert_non_null(strstr(map_value(r->kube, 1, RUN_KEY_ARTIFACTS, &a), "checkpoint.json"));
+}
+
+static void test_hashing_is_bounded_and_comes_after_the_result(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char path[512];
+        struct json *list;
+
+        begin(r);
+        pod_write(&r->pod, RUN_RESULT_FILE, "{}");
+        write_artifact(r, "huge", 1);
+        write_artifact(r, "large", 1 << 20);
+        snprintf(path, sizeof(path), "%s/artifacts/huge", r->pod.dir);
+        assert_int_equal(truncate(path, (off_t)1 << 40), 0);
+        pod_end(&r->pod, "{\"code\": 0}");
+        pass(r->loop, USEC_PER_SEC);
+        assert_string_equal(requests(r->kube), "ppP"); /* the result, the artifacts, the end */
+        list = json_parse(&a, str_of(map_value(r->kube, 1, RUN_KEY_ARTIFACTS, &a)), NULL, NULL);
+        assert_string_equal(json_str(json_index(list, 0), "name"), "huge");
+        assert_string_equal(json_str(json_index(list, 0), "sha256"), "");
+        assert_int_equal(strlen(json_str(json_index(list, 1), "sha256")), 64);
+}
+
+static void test_no_artifacts_when_time_is_up(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        begin(r);
+        write_artifact(r, "one", 1);
+        pod_write(&r->pod, RUN_RESULT_FILE, "{}");
+        relay_terminate(r->pod.relay);
+        r->kube->otherwise = (struct step){FATE_ERROR, E_CONNECT};
+        pass(r->loop, 19900 * USEC_PER_MS);
+        pod_end(&r->pod, "{\"signal\": 15}");
+        pass(r->loop, 200 * USEC_PER_MS); /* flushing now */
+        r->kube->otherwise = (struct step){0};
+        pass(r->loop, 4800 * USEC_PER_MS);
+        if (r->pod.exit_status == 0)
+                assert_status(r, RUN_KEY_STATE, "Failed");
+        assert_null(map_value(r->kube, 1, RUN_KEY_ARTIFACTS, &a));
+}
+
 static const struct CMUnitTest tests[] = {
         RELAY_TEST(test_data_goes_at_most_every_30_s),
         RELAY_TEST(test_the_same_data_is_not_sent_twice),
@@ -226,6 +391,13 @@ static const struct CMUnitTest tests[] = {
         RELAY_TEST(test_too_many_artifacts_are_said),
         RELAY_TEST(test_what_the_server_refuses_loses_its_largest),
         RELAY_TEST(test_a_data_map_that_takes_nothing_does_not_hide_the_end),
+        RELAY_TEST(test_a_checkpoint_that_is_too_large_leaves_the_last_one),
+        RELAY_TEST(test_a_checkpoint_that_stays_is_counted),
+        RELAY_TEST(test_an_old_checkpoint_makes_room_for_the_result),
+        RELAY_TEST(test_a_checkpoint_that_is_gone_at_the_end_goes),
+        RELAY_TEST(test_the_result_is_the_last_to_be_dropped),
+        RELAY_TEST(test_hashing_is_bounded_and_comes_after_the_result),
+        RELAY_TEST(test_no_artifacts_when_time_is_up),
 };
 
 UNIT_MAIN(tests)
