@@ -166,10 +166,15 @@ static uint64_t attempt_before(const struct view *v, const struct run_names *nam
         return MAX(names->attempt, (uint64_t)MAX(attempt, (int64_t)1));
 }
 
-/* A pod that has not claimed the ConfigMap yet will do so as the next attempt; one that is over may be an earlier one. */
-static uint64_t attempt_of(const struct run_seen *s, const struct run_pod *p)
+/*
+ * A pod that has not claimed the ConfigMap yet will do so as the next attempt. One that is over, or of which the status tells
+ * already, may be an earlier one: pods and ConfigMaps come by different watches.
+ */
+static uint64_t attempt_of(const struct view *v, const struct run_seen *s, const struct run_pod *p)
 {
-        bool unclaimed = s->fence.pod[0] && !is_current(s, p) && !p->over;
+        const struct json *before = json_at(json_at(v->request, "status"), "progress");
+        bool told = p->object && streq(json_str(before, "podUID"), p->object->uid);
+        bool unclaimed = s->fence.pod[0] && !is_current(s, p) && !p->over && !p->ended && !told;
 
         return MAX(s->attempt, s->fence.attempt + unclaimed);
 }
@@ -459,7 +464,7 @@ static void read_all(const struct view *v, struct run_seen *s, const struct run_
         read_map(v, s, p);
         if (p->ended)
                 read_exit(v, s, str_of(p->end_message));
-        s->attempt = attempt_of(s, p);
+        s->attempt = attempt_of(v, s, p);
         s->started = s->has_exit && s->exit.started_at ? s->exit.started_at : p->started_at;
         s->finished = s->has_exit && s->exit.finished_at ? s->exit.finished_at : p->finished_at;
 }
