@@ -205,7 +205,8 @@ const char *run_pod_waits(const struct view *v, const struct run_pod *p, const c
                 return NULL;
         while (cause->reason && !streq(cause->reason, p->wait_reason))
                 cause++;
-        *ret_sentence = run_sentence(v, "the pod cannot start: %s: %s; %s", p->wait_reason,
+        *ret_sentence = run_sentence(v, "the pod cannot start: %s: %s; %s",
+                                     run_quote(v, str_of(p->wait_reason)),
                                      run_quote(v, str_of(p->wait_message)), cause->next);
         return cause->ours;
 }
@@ -243,4 +244,14 @@ void run_project_pod(struct json *pod, struct arena *a)
                           (void *)json_string(a, json_str(json_at(pod, "spec"), "nodeName")),
                           (void *)containers);
         json_set(a, pod, "spec", spec);
+}
+
+void run_project_map(struct json *map, struct arena *a)
+{
+        static const char *const data[] = {RUN_KEY_ATTEMPT, RUN_KEY_POD,     RUN_KEY_SEQUENCE,
+                                           RUN_KEY_STATE,   RUN_KEY_STATUS,  RUN_KEY_TRACK,
+                                           RUN_KEY_EXIT,    RUN_KEY_PROBLEM, NULL};
+
+        json_remove(map, "binaryData");
+        json_set(a, map, "data", only(a, json_at(map, "data"), data));
 }

@@ -83,12 +83,14 @@ static const char *pod_uid(const struct run_seen *s, const struct json *before)
         return s->fence.pod[0] && s->fence.attempt == s->attempt ? s->fence.pod : json_str(before, "podUID");
 }
 
-/* Never less than was told of the same attempt: a plan that grows, or a history that is new, may say less. */
-static double percent_of(const struct progress *now, const struct json *before)
+/* Never less than was told of the same attempt: a plan that grows, or a history that is new, may say less. NULL: unknown. */
+static struct json *percent_of(struct arena *a, const struct progress *now, const struct json *before)
 {
-        double told;
+        double percent = now->percent, told;
 
-        return json_to_double(json_at(before, "percent"), &told) ? MAX(told, now->percent) : now->percent;
+        if (json_to_double(json_at(before, "percent"), &told))
+                percent = MAX(told, percent);
+        return percent < 0 ? NULL : json_double(a, percent);
 }
 
 static struct json *progress_json(const struct view *v, const struct run_seen *s, const struct progress *now)
@@ -101,7 +103,7 @@ static struct json *progress_json(const struct view *v, const struct run_seen *s
                 before = NULL;
         if (s->has_status) {
                 set_reported(a, progress, &s->status);
-                json_set(a, progress, "percent", json_double(a, percent_of(now, before)));
+                json_set(a, progress, "percent", percent_of(a, now, before));
                 json_set(a, progress, "updatedAt",
                          time_json(a, s->has_track ? s->track.moved : s->status.timestamp));
                 set_estimate(a, progress, &now->eta);
@@ -167,7 +169,8 @@ static void say_progressing(const struct view *v, const struct run_seen *s, cons
 static void say_reporting(const struct view *v, struct decision *d, const struct run_seen *s,
                           struct json *status)
 {
-        const struct json *before = condition_before(v, "Reporting");
+        const struct json *before = condition_before(v, "Reporting"), *told = progress_before(v, s);
+        bool another = told && (uint64_t)json_int(told, "attempt", 0) != s->attempt;
 
         if (s->problem) {
                 if (!streq(json_str(before, "status"), "False"))
@@ -175,7 +178,7 @@ static void say_reporting(const struct view *v, struct decision *d, const struct
                 decide_condition(v, status, "Reporting", "False", s->problem_reason, s->problem);
         } else if (s->has_status) {
                 decide_condition(v, status, "Reporting", "True", "Reported", "the run reports its progress");
-        } else if (!before) {
+        } else if (!before || another) {
                 decide_condition(v, status, "Reporting", "Unknown", "NothingYet",
                                  "the run has not reported anything yet");
         }
@@ -184,7 +187,7 @@ static void say_reporting(const struct view *v, struct decision *d, const struct
 void run_progress(const struct view *v, struct decision *d, const struct run_seen *seen,
                   const struct priors *priors, struct json *status)
 {
-        struct progress now = {.moving = true};
+        struct progress now = {.percent = -1 /* no data is not 0 */, .moving = true};
 
         if (seen->has_status && seen->has_track) {
                 track_progress(&seen->track, run_status_plan(v->arena, &seen->status), priors, v->now, &now);

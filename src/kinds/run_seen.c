@@ -5,7 +5,7 @@
 
 #include "kinds/run_internal.h"
 
-enum { SENTENCE_MAX = 500, QUOTE_MAX = 240, RESULT_MAX = 4 << 20 };
+enum { SENTENCE_MAX = 500, QUOTE_MAX = 240, RESULT_MAX = 64 << 10, REASON_MAX = 64 };
 
 /* The relay gives up after 10 minutes without the API; whatever holds it after that, nothing more comes. */
 #define RELAY_PATIENCE (11 * 60 * USEC_PER_SEC)
@@ -28,15 +28,29 @@ const char *run_sentence(const struct view *v, const char *fmt, ...)
         return text;
 }
 
+/* The length of the control character at P: of ASCII, DEL, or one of U+0080 to U+009F; 0: it is none. */
+static size_t control_length(const char *p)
+{
+        const unsigned char first = (unsigned char)p[0], second = first ? (unsigned char)p[1] : 0;
+
+        if (first == 0xc2 && second >= 0x80 && second <= 0x9f)
+                return 2;
+        return first < ' ' || first == 0x7f;
+}
+
 const char *run_quote(const struct view *v, struct str text)
 {
-        char *out;
+        char *out, *end;
 
         text = str_trim(text);
-        out = arena_strndup(v->arena, text.p ? text.p : "", utf8_cut(text.p, text.n, QUOTE_MAX));
-        for (char *p = out; *p; p++)
-                if ((unsigned char)*p < ' ')
-                        *p = ' ';
+        out = end = arena_strndup(v->arena, text.p ? text.p : "", utf8_cut(text.p, text.n, QUOTE_MAX));
+        for (const char *p = out; *p;) {
+                size_t n = control_length(p);
+
+                *end++ = n ? ' ' : *p;
+                p += n ? n : 1;
+        }
+        *end = '\0';
         return out;
 }
 
@@ -154,7 +168,7 @@ static void read_map(const struct view *v, struct run_seen *s, const struct run_
         if (run_state_terminal(s->fence.state))
                 read_exit(v, s, json_text(json_at(data, RUN_KEY_EXIT)));
         if (complaint && *complaint)
-                problem(s, "Refused", run_sentence(v, "%s", complaint));
+                problem(s, "Refused", run_sentence(v, "%s", run_quote(v, str_of(complaint))));
 }
 
 /* The attempt that there is at least: it never goes back. */
@@ -307,6 +321,16 @@ static void explain_end(const struct view *v, struct run_seen *s, const struct r
                 fail(s, "PodFailed", run_sentence(v, "the pod failed and does not say why; see its events"));
 }
 
+/* What may stand as the reason of a condition, which the server checks. */
+static bool is_reason(const char *text)
+{
+        static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        static const char more[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+        return *text && strchr(letters, *text) && strlen(text) <= REASON_MAX &&
+               text[strspn(text, more)] == '\0';
+}
+
 /* Evicted, Preempting, NodeLost, Shutdown, …: the kubelet names them itself. */
 static void explain_pod(const struct view *v, struct run_seen *s, const struct run_pod *p)
 {
@@ -314,10 +338,10 @@ static void explain_pod(const struct view *v, struct run_seen *s, const struct r
                 explain_end(v, s, p);
                 return;
         }
-        fail(s, p->reason,
+        fail(s, is_reason(p->reason) ? p->reason : "PodFailed",
              run_sentence(
                      v, "the pod was ended by node %s: %s: %s; start the run again when the node can bear it",
-                     *p->node ? p->node : "(none)", p->reason,
+                     *p->node ? p->node : "(none)", run_quote(v, str_of(p->reason)),
                      run_quote(v, str_of(*p->message ? p->message : "no reason is given"))));
 }
 
@@ -383,7 +407,8 @@ static void say_what_is_missing(const struct view *v, struct run_seen *s, const 
         if (p->relay_ended && p->relay_code != 0)
                 problem(s, "RelayLost",
                         run_sentence(v, "the relay ended before all was recorded (%s, exit status %lld): %s",
-                                     *p->relay_reason ? p->relay_reason : "no reason is given",
+                                     *p->relay_reason ? run_quote(v, str_of(p->relay_reason))
+                                                      : "no reason is given",
                                      (long long)p->relay_code, missing));
         else
                 problem(s, "RelayLost",
@@ -469,22 +494,17 @@ static void read_all(const struct view *v, struct run_seen *s, const struct run_
         s->finished = s->has_exit && s->exit.finished_at ? s->exit.finished_at : p->finished_at;
 }
 
-/* The ConfigMaps as the server has them, because the cache may be behind. */
-static bool look_at_maps(const struct view *v, struct decision *d, struct run_seen *s)
+/* The status ConfigMap as the server has it, because the cache may be behind. */
+static bool look_at_map(const struct view *v, struct decision *d, struct run_seen *s)
 {
-        enum run_look look[2];
-        const struct object *found[] = {run_look_up(v, d, &KUBE_CONFIGMAP, s->names->status_map, &look[0]),
-                                        run_look_up(v, d, &KUBE_CONFIGMAP, s->names->data_map, &look[1])};
+        enum run_look look;
+        const struct object *found = run_look_up(v, d, &KUBE_CONFIGMAP, s->names->status_map, &look);
 
-        if (look[0] == LOOK_FAILED || look[1] == LOOK_FAILED)
+        if (look == LOOK_FAILED)
                 decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
-        if (look[0] != LOOK_DONE || look[1] != LOOK_DONE)
-                return false;
-        if (found[0] && run_is_ours(v, found[0]->json))
-                s->status_map = found[0];
-        if (found[1] && run_is_ours(v, found[1]->json))
-                s->data_map = found[1];
-        return true;
+        if (found && run_is_ours(v, found->json))
+                s->status_map = found;
+        return look == LOOK_DONE;
 }
 
 /* The Job is not among the children. True: it is not there, and *RET_GONE says whether it was. */
@@ -532,17 +552,17 @@ static void pass_over_failed(const struct view *v, struct run_seen *s, struct ru
 
 static bool look_at_pod(const struct view *v, struct decision *d, struct run_seen *s, struct run_pod *p)
 {
-        bool complete = run_condition(s->job->json, "Complete"), maps;
+        bool complete = run_condition(s->job->json, "Complete"), map;
         const struct object *found;
         enum run_look look;
 
         if (!must_look_at_pod(s, p))
                 return true;
-        maps = !complete || look_at_maps(v, d, s);
+        map = !complete || look_at_map(v, d, s);
         found = run_look_up_pod(v, d, s->job, &look);
         if (look == LOOK_FAILED)
                 decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
-        if (look != LOOK_DONE || !maps)
+        if (look != LOOK_DONE || !map)
                 return false;
         s->pod = found;
         run_pod_read(found, p);
@@ -562,7 +582,6 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
         ret->job = view_child(v, &KUBE_JOB, names->job);
         ret->pod = run_newest_pod(v, ret->job);
         ret->status_map = view_child(v, &KUBE_CONFIGMAP, names->status_map);
-        ret->data_map = view_child(v, &KUBE_CONFIGMAP, names->data_map);
         run_pod_read(ret->pod, &p);
         read_all(v, ret, &p);
         if (!ret->job) {
@@ -575,7 +594,7 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
         }
         if (!is_recorded(ret, &p) &&
             (gone || run_job_finished(ret->job->json) || (has_ended(ret, &p) && is_quiet(v, ret, &p)))) {
-                if (!look_at_maps(v, d, ret))
+                if (!look_at_map(v, d, ret))
                         return false;
                 read_all(v, ret, &p);
         }
@@ -585,24 +604,48 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
 
 /* ---- what came out */
 
-struct json *run_result(const struct view *v, const struct run_seen *seen)
+static void read_result(const struct view *v, struct run_seen *s, const struct json *map, struct json **ret)
 {
-        const struct json *map = seen->data_map ? seen->data_map->json : NULL;
         struct str text = json_text(json_at(json_at(map, "data"), RUN_KEY_RESULT));
         struct str packed = json_text(json_at(json_at(map, "binaryData"), RUN_KEY_RESULT ".gz"));
         _cleanup_(buf_done) struct buf raw = BUF_INIT(RESULT_MAX), plain = BUF_INIT(RESULT_MAX);
+        struct err err = ERR_INIT;
+        struct json *result;
 
-        if (text.n)
-                return json_parse(v->arena, text, NULL, NULL);
-        if (!packed.n || !buf_add_unbase64(&raw, packed) || gunzip_add(&plain, buf_str(&raw), NULL) < 0)
-                return NULL;
-        return json_parse(v->arena, buf_str(&plain), NULL, NULL);
+        if (!text.n && !packed.n)
+                return;
+        if (!text.n && buf_add_unbase64(&raw, packed) && gunzip_add(&plain, buf_str(&raw), &err) == 0)
+                text = buf_str(&plain);
+        result = text.n && text.n < RESULT_MAX ? json_parse(v->arena, text, NULL, &err) : NULL;
+        if (json_is(result, JSON_OBJECT))
+                *ret = result;
+        else
+                problem(s, "ResultNotKept",
+                        run_sentence(v,
+                                     RUN_KEY_RESULT " is not in the status, which takes an object of less "
+                                                    "than %d KiB; see the ConfigMap %s",
+                                     RESULT_MAX >> 10, s->names->data_map));
+}
+
+bool run_result(const struct view *v, struct decision *d, struct run_seen *seen, struct json **ret)
+{
+        enum run_look look;
+        const struct object *map = run_look_up(v, d, &KUBE_CONFIGMAP, seen->names->data_map, &look);
+
+        *ret = NULL;
+        if (look == LOOK_FAILED)
+                decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
+        if (map && run_is_ours(v, map->json))
+                read_result(v, seen, map->json, ret);
+        return look == LOOK_DONE;
 }
 
 const struct history_row *run_row(const struct view *v, const struct run_seen *seen, const char *shape)
 {
         struct history_row *row = arena_new(v->arena, struct history_row);
         usec_t began = seen->has_track ? seen->track.started : 0;
+        /* The node's clock, or whoever writes the ConfigMap, may say anything. */
+        usec_t finished = MIN(seen->finished ? seen->finished : v->now, v->now);
 
         *row = (struct history_row){
                 .uid = meta_str(v->request, "uid"),
@@ -612,8 +655,8 @@ const struct history_row *run_row(const struct view *v, const struct run_seen *s
                 .name = meta_str(v->request, "name"),
                 .shape = shape ? shape : "",
                 .outcome = seen->life == RUN_LIFE_SUCCEEDED ? "Succeeded" : "Failed",
-                .started = seen->started ? seen->started : began,
-                .finished = seen->finished ? seen->finished : v->now,
+                .started = MIN(seen->started ? seen->started : began, finished),
+                .finished = finished,
                 .track = seen->has_track ? arena_memdup(v->arena, &seen->track, sizeof(seen->track)) : NULL,
         };
         return row;

@@ -36,7 +36,7 @@ struct run_seen {
         const char *reason;
         const char *sentence; /* cause, evidence, next step; at most 500 bytes; NULL: nothing to say */
         const struct run_names *names;
-        const struct object *job, *pod /* the newest */, *status_map, *data_map;
+        const struct object *job, *pod /* the newest */, *status_map;
         uint64_t attempt;       /* of the newest pod, as far as that is known; from 1 */
         struct run_fence fence; /* attempt 0: there is none */
         bool has_status, has_track, has_exit;
@@ -55,11 +55,16 @@ static inline bool run_over(const struct run_seen *seen)
 
 /* False: nothing can be said yet (look-ups are under way, or the cache is behind); leave the status as it is. */
 bool run_see(const struct view *v, struct decision *d, const struct run_names *names, struct run_seen *ret);
-/* For struct child_kind: leave of a Job and of a pod what is looked at here. */
+/* For struct child_kind: leave of a Job, a pod and a ConfigMap what is looked at here; a result may be a megabyte. */
 void run_project_job(struct json *job, struct arena *a);
 void run_project_pod(struct json *pod, struct arena *a);
-/* result.json, or NULL (in the arena; also from the gzipped form). */
-struct json *run_result(const struct view *v, const struct run_seen *seen);
+void run_project_map(struct json *map, struct arena *a);
+/*
+ * result.json in *RET (in the arena; also from the gzipped form), looked up, as the cache does not hold it. NULL: there is
+ * none, or it is no object under 64 KiB, which a status could not take: that is then a problem (ResultNotKept), so call it
+ * before run_progress(). False: the look-up is under way, be called again.
+ */
+bool run_result(const struct view *v, struct decision *d, struct run_seen *seen, struct json **ret);
 
 /*
  * status.progress, one shape across kinds:

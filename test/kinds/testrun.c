@@ -145,7 +145,7 @@ static void settle(const struct view *v, struct decision *d)
         const struct priors *priors = NULL;
         struct run_names names = names_of(v);
         struct run_seen seen;
-        struct json *status;
+        struct json *status, *result = NULL;
 
         if (d->status || has_ended(v))
                 return;
@@ -154,11 +154,11 @@ static void settle(const struct view *v, struct decision *d)
                 return;
         }
         if (!run_see(v, d, &names, &seen) || (!run_over(&seen) && !run_priors(v, d, shape, &priors)) ||
-            (run_over(&seen) && !run_job_dismiss(v, d, &names)))
+            (run_over(&seen) && (!run_result(v, d, &seen, &result) || !run_job_dismiss(v, d, &names))))
                 return;
         status = status_of(v, d, &seen, priors);
         if (run_over(&seen)) {
-                json_set(v->arena, status, "result", run_result(v, &seen));
+                json_set(v->arena, status, "result", result);
                 d->row = run_row(v, &seen, shape);
         }
         d->status = status;
@@ -169,7 +169,7 @@ static void settle(const struct view *v, struct decision *d)
 static const struct child_kind children[] = {
         {.type = &KUBE_JOB, .through = -1, .project = run_project_job},
         {.type = &KUBE_POD, .through = 0, .project = run_project_pod},
-        {.type = &KUBE_CONFIGMAP, .through = -1},
+        {.type = &KUBE_CONFIGMAP, .through = -1, .project = run_project_map},
 };
 
 struct controller testrun_controller(const struct testrun_settings *settings)

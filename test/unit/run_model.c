@@ -208,11 +208,14 @@ struct call {
 
 static void add_children(struct call *c, enum source source, const struct kube_type *type)
 {
-        const struct json *list = json_parse(&c->arena, str_of(c->w->seen[source]), NULL, NULL);
+        struct json *list = json_parse(&c->arena, str_of(c->w->seen[source]), NULL, NULL);
 
-        json_foreach (j, list)
+        json_foreach (j, list) {
+                if (source == MAPS)
+                        run_project_map(j, &c->arena); /* as the cache does */
                 c->children[c->view.n_children++] = (struct object){type, j, meta_str(j, "name"),
                                                                     meta_str(j, "uid")};
+        }
 }
 
 static void gather(struct call *c)

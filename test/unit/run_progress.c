@@ -133,20 +133,42 @@ static void told_once(void **state)
 static void started_at_survives(void **state)
 {
         struct rig *r = *state;
-        const struct json *p;
+        const struct json *status, *p;
 
         request(r, "{'progress': {'job': 'r-run', 'attempt': 1, 'phase': 'DecodeSweep', 'percent': 60, "
-                   "'startedAt': '2026-11-15T09:00:00Z', 'pod': 'p'}}");
+                   "'startedAt': '2026-11-15T09:00:00Z', 'pod': 'p'}, 'conditions': [{'type': "
+                   "'Reporting', 'status': 'True', 'reason': 'Reported'}]}");
         job(r, JOB("", ""));
         pod(r, "{" POD_META("q", "2026-11-15T11:59:00Z") ", " POD_SPEC
                                                          ", 'status': {'phase': 'Running', " STATES(
                                                                  RUNNING, RUNNING) "}}");
         status_map(r, FENCE("1", "uid-p", "9", "Failed"), "{'phase': 'DecodeSweep'}", "{'signal': 15}");
         see(r, RUN_LIFE_RUNNING, NULL);
-        p = json_at(progress(r, NULL), "progress");
+        status = progress(r, NULL);
+        p = json_at(status, "progress");
+        assert_condition(status, "Reporting", "Unknown", "NothingYet");
         assert_json(r, p,
                     "{'attempt': 2, 'startedAt': '2026-11-15T09:00:00Z', 'job': 'r-run', 'pod': 'q', "
                     "'podUID': 'uid-q'}");
+}
+
+/* No data is not 0: neither track nor percentage. */
+static void no_percentage(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("1", "uid-p", "4", "Running"), "{'phase': 'DecodeSweep'}", NULL);
+        see(r, RUN_LIFE_RUNNING, NULL);
+        status = progress(r, NULL);
+        assert_string_equal(json_str(json_at(status, "progress"), "phase"), "DecodeSweep");
+        assert_null(json_at(json_at(status, "progress"), "percent"));
+        request(r, "{'progress': {'job': 'r-run', 'attempt': 1, 'percent': 12.5}}");
+        see(r, RUN_LIFE_RUNNING, NULL);
+        status = progress(r, NULL); /* what was told stays */
+        assert_string_equal(json_print(&r->arena, json_at(json_at(status, "progress"), "percent")), "12.5");
 }
 
 static void the_end_of_progress(void **state)
@@ -186,33 +208,72 @@ static void a_failure_in_all_conditions(void **state)
 
 /* ---- what came out */
 
-static void results(void **state)
+/* The data ConfigMap as the server has it. */
+static const struct json *result_of(struct rig *r, const char *map)
 {
-        struct rig *r = *state;
+        struct json *result;
+
+        r->answers.n = 0;
+        r->seen = (struct run_seen){.names = &r->names};
+        answer(r, &KUBE_CONFIGMAP, "r-data", map, NULL);
+        assert_true(run_result(&r->view, &r->d, &r->seen, &result));
+        return result;
+}
+
+#define DATA_MAP(more) "{'metadata': {'name': 'r-data', 'uid': 'd', " OWNED "}, " more "}"
+
+static const char *packed_map(struct rig *r, struct str result)
+{
         _cleanup_(buf_done) struct buf packed = BUF_INIT(1000), text = BUF_INIT(1000);
         struct err err = ERR_INIT;
 
-        assert_null(run_result(&r->view, &r->seen));
-        child(r, &KUBE_CONFIGMAP,
-              "{'metadata': {'name': 'r-data', 'uid': 'd'}, 'data': {'result.json': '{\\u0022a\\u0022: "
-              "1}'}}");
-        r->seen.data_map = &r->children.v[0];
-        assert_json(r, run_result(&r->view, &r->seen), "{'a': 1}");
-
-        assert_int_equal(gzip_add(&packed, STR("{\"b\": 2}"), &err), 0);
+        assert_int_equal(gzip_add(&packed, result, &err), 0);
         buf_add_base64(&text, buf_str(&packed));
-        child(r, &KUBE_CONFIGMAP,
-              arena_printf(&r->arena,
-                           "{'metadata': {'name': 'r-data', 'uid': 'd'}, 'binaryData': {'result.json.gz': "
-                           "'%s'}}",
-                           buf_cstr(&text)));
-        r->seen.data_map = &r->children.v[1];
-        assert_json(r, run_result(&r->view, &r->seen), "{'b': 2}");
+        return arena_printf(&r->arena, DATA_MAP("'binaryData': {'result.json.gz': '%s'}"), buf_cstr(&text));
+}
 
-        child(r, &KUBE_CONFIGMAP,
-              "{'metadata': {'name': 'r-data', 'uid': 'd'}, 'data': {'result.json': '{'}}");
-        r->seen.data_map = &r->children.v[2];
-        assert_null(run_result(&r->view, &r->seen));
+static void results(void **state)
+{
+        struct rig *r = *state;
+        struct json *result;
+
+        r->seen.names = &r->names;
+        assert_false(run_result(&r->view, &r->d, &r->seen, &result));
+        assert_true(wanted(r, &KUBE_CONFIGMAP, "r-data"));
+        assert_null(result_of(r, NULL));
+        assert_json(r, result_of(r, DATA_MAP("'data': {'result.json': '{\\u0022a\\u0022: 1}'}")), "{'a': 1}");
+        assert_json(r, result_of(r, packed_map(r, STR("{\"b\": 2}"))), "{'b': 2}");
+        assert_null(r->seen.problem);
+        assert_null(
+                result_of(r, "{'metadata': {'name': 'r-data', " OTHERS "}, 'data': {'result.json': '{}'}}"));
+        assert_null(r->seen.problem); /* a stranger's */
+}
+
+/* What the server would refuse is not put into the status, and that is said. */
+static void results_that_are_not_kept(void **state)
+{
+        struct rig *r = *state;
+        char *large = arena_alloc(&r->arena, 70000);
+        static const char *const bad[] = {"{", "[1]", "7", "null"};
+
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                assert_null(result_of(
+                        r, arena_printf(&r->arena, DATA_MAP("'data': {'result.json': '%s'}"), bad[i])));
+                assert_string_equal(r->seen.problem_reason, "ResultNotKept");
+                assert_says(r->seen.problem, "r-data");
+        }
+        assert_null(result_of(r, DATA_MAP("'binaryData': {'result.json.gz': 'AAAA'}")));
+        assert_string_equal(r->seen.problem_reason, "ResultNotKept");
+        memset(large, ' ', 69999);
+        large[69999] = '\0';
+        large[0] = '{';
+        large[69998] = '}';
+        assert_null(result_of(r, arena_printf(&r->arena, DATA_MAP("'data': {'result.json': '%s'}"), large)));
+        assert_string_equal(r->seen.problem_reason, "ResultNotKept");
+        assert_null(result_of(r, packed_map(r, str_of(large))));
+        assert_string_equal(r->seen.problem_reason, "ResultNotKept");
+        large[60000] = '}';
+        assert_json(r, result_of(r, packed_map(r, str_n(large, 60001))), "{}");
 }
 
 static void the_row(void **state)
@@ -239,6 +300,21 @@ static void the_row(void **state)
         assert_non_null(row->track);
 }
 
+static void a_row_of_a_wrong_clock(void **state)
+{
+        struct rig *r = *state;
+        const struct history_row *row;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("2", "uid-p", "9", "Succeeded"), NULL,
+                   "{'code': 0, 'startedAt': '2027-11-15T11:01:00Z', 'finishedAt': '2027-11-15T11:55:00Z'}");
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+        row = run_row(&r->view, &r->seen, "shape");
+        assert_int_equal(row->finished, NOON);
+        assert_int_equal(row->started, NOON);
+}
+
 static void priors(void **state)
 {
         struct rig *r = *state;
@@ -263,9 +339,12 @@ static const struct CMUnitTest tests[] = {
         T(not_moving),
         T(told_once),
         T(started_at_survives),
+        T(no_percentage),
         T(the_end_of_progress),
         T(a_failure_in_all_conditions),
         T(results),
+        T(results_that_are_not_kept),
+        T(a_row_of_a_wrong_clock),
         T(the_row),
         T(priors),
 };

@@ -23,6 +23,29 @@ static void what_is_kept_says_the_same(void **state)
         assert_says(r->seen.sentence, "64Mi");
 }
 
+/* A megabyte of results is not held for every run that there was. */
+static void what_is_kept_of_a_map(void **state)
+{
+        struct rig *r = *state;
+        struct json *status = parse(
+                r, MAP(FENCE("1", "uid-p", "4",
+                             "Running") ", 'status.json': 's', 'track.json': 't', 'exit.json': 'e', "
+                                        "'problem': 'p', 'heartbeat': 'h'"));
+        struct json *data = parse(r, "{'metadata': {'name': 'r-data'}, 'data': {'result.json': '{}', "
+                                     "'specHash': 'x'}, 'binaryData': {'checkpoint.json.gz': 'AAAA'}}");
+        struct json *empty = parse(r, "{'metadata': {'name': 'r-data'}}");
+
+        run_project_map(status, &r->arena);
+        assert_json(r, json_at(status, "data"),
+                    "{" FENCE("1", "uid-p", "4",
+                              "Running") ", 'status.json': 's', 'track.json': 't', 'exit.json': 'e', "
+                                         "'problem': 'p'}");
+        run_project_map(data, &r->arena);
+        assert_json(r, data, "{'metadata': {'name': 'r-data'}, 'data': {}}");
+        run_project_map(empty, &r->arena);
+        assert_json(r, json_at(empty, "data"), "{}");
+}
+
 /* ---- before it runs */
 
 static void no_job(void **state)
@@ -198,6 +221,21 @@ static void what_the_relay_refuses(void **state)
         assert_says(r->seen.problem, "line 1: no object");
 }
 
+/* On one line, and without what would colour a terminal. */
+static void what_the_relay_refuses_is_quoted(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r,
+                   FENCE("1", "uid-p", "4",
+                         "Running") ", 'problem': 'a\\u001b[1mb\\nc\\u007fd\\u009b1me\\u0080\\u00a0f\\u00e9'",
+                   NULL, NULL);
+        see(r, RUN_LIFE_RUNNING, NULL);
+        assert_string_equal(r->seen.problem, "a [1mb c d 1me \u00a0f\u00e9");
+}
+
 /* Somebody else's ConfigMap of that name is no child, and is not believed when it is looked up either. */
 static void a_strangers_map(void **state)
 {
@@ -270,18 +308,14 @@ static void the_cache_is_behind(void **state)
         pod(r, POD("'phase': 'Succeeded', " STATES(ENDED("0", ""), ENDED("0", ""))));
         status_map(r, FENCE("1", "uid-p", "8", "Running"), "{'phase': 'DecodeSweep'}", NULL);
         assert_false(run_see(&r->view, &r->d, &r->names, &r->seen));
-        assert_true(wanted(r, &KUBE_CONFIGMAP, "r-status") && wanted(r, &KUBE_CONFIGMAP, "r-data"));
+        assert_true(wanted(r, &KUBE_CONFIGMAP, "r-status"));
         answer(r, &KUBE_CONFIGMAP, "r-status",
                MAP(FENCE("1", "uid-p", "9", "Succeeded") ", 'status.json': '{\\u0022phase\\u0022: "
                                                          "\\u0022Complete\\u0022}'"),
                NULL);
-        answer(r, &KUBE_CONFIGMAP, "r-data",
-               "{'metadata': {'name': 'r-data', 'uid': 'd', " OWNED "}, 'data': {'result.json': '{}'}}",
-               NULL);
         see(r, RUN_LIFE_SUCCEEDED, NULL);
         assert_null(r->seen.problem);
         assert_string_equal(r->seen.status.phase, "Complete");
-        assert_json(r, run_result(&r->view, &r->seen), "{}");
 }
 
 static void relay_killed(void **state)
@@ -432,6 +466,29 @@ static void evicted(void **state)
         see(r, RUN_LIFE_FAILED, "Evicted");
         assert_says(r->seen.sentence, "low on resource: memory");
         assert_says(r->seen.sentence, "n1");
+}
+
+/* What may not stand as a reason is a part of the sentence. */
+static void evicted_for_a_strange_reason(void **state)
+{
+        static const char *const reasons[] = {
+                "no CamelCase", "9Lives", "a\\u0007b",
+                "AaaaaaaaaaaaaaaaAaaaaaaaaaaaaaaaAaaaaaaaaaaaaaaaAaaaaaaaaaaaaaaaA"};
+
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+                void *s;
+                struct rig *r;
+
+                setup(&s);
+                r = s;
+                job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+                pod(r, arena_printf(&r->arena, POD("'phase': 'Failed', 'reason': '%s'"), reasons[i]));
+                server_agrees(r);
+                see(r, RUN_LIFE_FAILED, "PodFailed");
+                assert_says(r->seen.sentence, i == 2 ? "a b" : reasons[i]);
+                teardown(&s);
+        }
 }
 
 static void deadline(void **state)
@@ -728,6 +785,7 @@ static void an_older_pod_is_no_further_attempt(void **state)
 
 static const struct CMUnitTest tests[] = {
         T(what_is_kept_says_the_same),
+        T(what_is_kept_of_a_map),
         T(no_job),
         T(job_without_pod),
         T(unschedulable),
@@ -741,6 +799,7 @@ static const struct CMUnitTest tests[] = {
         T(malformed_status),
         T(malformed_fence),
         T(what_the_relay_refuses),
+        T(what_the_relay_refuses_is_quoted),
         T(a_strangers_map),
         T(status_of_an_earlier_use),
         T(recorded_success),
@@ -757,6 +816,7 @@ static const struct CMUnitTest tests[] = {
         T(out_of_memory),
         T(could_not_be_started),
         T(evicted),
+        T(evicted_for_a_strange_reason),
         T(deadline),
         T(success_before_the_deadline),
         T(ended_by_the_deadline),
