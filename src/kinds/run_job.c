@@ -6,7 +6,7 @@
 #include "kinds/run_internal.h"
 #include "run/run.h"
 
-enum { UID_DEFAULT = 1000, GRACE_DEFAULT = 30, TOKEN_SECONDS = 3600 };
+enum { UID_DEFAULT = 1000, GRACE_DEFAULT = 30, GRACE_MAX = 7 * 86400, TOKEN_SECONDS = 3600 };
 
 #define SONDE_DIR   "/sonde"
 #define DATA_DIR    "/sonde-data"
@@ -100,7 +100,7 @@ static struct json *stage_container(const struct view *v, const struct run_job *
 
 static int64_t grace_of(const struct run_job *job)
 {
-        return job->grace_seconds ? job->grace_seconds : GRACE_DEFAULT;
+        return job->grace_seconds > 0 ? MIN(job->grace_seconds, (int64_t)GRACE_MAX) : GRACE_DEFAULT;
 }
 
 static struct json *relay_container(const struct view *v, const struct run_job *job)
@@ -123,6 +123,30 @@ static struct json *relay_container(const struct view *v, const struct run_job *
         return c;
 }
 
+/*
+ * What a namespace that is "restricted" asks for, where the request does not say otherwise. A workload that is root needs what
+ * root has, and one that asks for capabilities or is privileged may not be told to go without more: the server refuses that.
+ */
+static void restrict_workload(const struct view *v, const struct run_job *job, struct json *container)
+{
+        struct arena *a = v->arena;
+        const struct json *pod = json_at(job->pod, "securityContext");
+        struct json *context = json_at(container, "securityContext");
+        int64_t user = json_int(context, "runAsUser", job->run_as_user);
+
+        if (user == 0)
+                return;
+        context = member(a, container, "securityContext", json_object(a));
+        if (!json_at(pod, "runAsNonRoot"))
+                member(a, context, "runAsNonRoot", json_truth(a, true));
+        if (!json_at(pod, "seccompProfile") && !json_bool(context, "privileged", false))
+                member(a, context, "seccompProfile", json_build(a, "{'type': 'RuntimeDefault'}"));
+        if (json_bool(context, "privileged", false) || json_at(json_at(context, "capabilities"), "add"))
+                return;
+        member(a, context, "allowPrivilegeEscalation", json_truth(a, false));
+        member(a, member(a, context, "capabilities", json_object(a)), "drop", json_build(a, "['ALL']"));
+}
+
 /* The request's container, with `run` in front of its command. */
 static struct json *workload(const struct view *v, const struct run_job *job)
 {
@@ -140,6 +164,7 @@ static struct json *workload(const struct view *v, const struct run_job *job)
         add_env(a, member(a, c, "env", json_array(a)), "SONDE_RUN_DIR", job->run_dir);
         add_mount(a, mounts, "sonde", SONDE_DIR, false);
         add_mount(a, mounts, "run", job->run_dir, false);
+        restrict_workload(v, job, c);
         return c;
 }
 

@@ -10,7 +10,8 @@
  * The pod: the workload comes first and is named in kubectl.kubernetes.io/default-container and default-logs-container, so
  * that `kubectl logs job/NAME` prints it. An emptyDir is mounted at /sonde in all three; the run directory is the volume
  * "run" when the pod's volumes have one, else an emptyDir. The token (projected, 1 h) is mounted in the relay alone;
- * automountServiceAccountToken is false. stage and relay are "restricted" and have requests and limits: 10m and 16Mi asked
+ * automountServiceAccountToken is false. All are "restricted", the workload where the request does not say otherwise and it is
+ * not root. stage and relay have requests and limits: 10m and 16Mi asked
  * for, at most 500m (a lower quota would delay a state by a whole period of the kernel's) and 64Mi. All share uid 1000
  * unless run_as_user says otherwise (stage and relay stay with 1000 beside a workload that is root), and gid and fsGroup
  * 1000. `$` in what Sonde adds is escaped; in what the request says, the kubelet expands $(VAR) as always.
@@ -40,7 +41,7 @@ struct run_job {
         struct json *pod; /* more of the pod's spec (volumes, nodeSelector, tolerations, …); NULL: nothing */
         struct json *labels; /* more for Job and pod; NULL: none */
         int64_t backoff_limit, deadline_seconds /* 0: none */, ttl_seconds /* below 0: none */,
-                grace_seconds /* 0: 30 */;
+                grace_seconds /* 0: 30; at most a week */;
         int64_t run_as_user; /* below 0: 1000 */
 };
 

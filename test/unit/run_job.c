@@ -223,7 +223,10 @@ static void the_job(void **state)
                         "'run', "
                         "'--', 'sh', '-c', 'echo $(X)'], 'args': ['$(Y)'], 'env': [{'name': 'SONDE_RUN_DIR', "
                         "'value': '/sonde/run'}], 'volumeMounts': [{'name': 'sonde', 'mountPath': '/sonde'}, "
-                        "{'name': 'run', 'mountPath': '/sonde/run'}]}, "
+                        "{'name': 'run', 'mountPath': '/sonde/run'}], 'securityContext': {'runAsNonRoot': "
+                        "true, "
+                        "'seccompProfile': {'type': 'RuntimeDefault'}, 'allowPrivilegeEscalation': false, "
+                        "'capabilities': {'drop': ['ALL']}}}, "
                         "{'name': 'relay', 'image': 'sonde-pod:1', 'command': ['/sonde-pod', 'relay', "
                         "'--grace', '37500ms'], %s, "
                         "'env': [{'name': 'SONDE_RUN_DIR', 'value': '/sonde/run'}, {'name': "
@@ -300,6 +303,59 @@ static void ours_are_never_root(void **state)
         assert_int_equal(json_int(json_at(container_of(r, 1), "securityContext"), "runAsUser", -1), 1000);
         assert_true(json_bool(json_at(container_of(r, 1), "securityContext"), "runAsNonRoot", false));
         assert_null(json_at(container_of(r, 0), "securityContext"));
+}
+
+/* As far as the request does not say otherwise, and as the server takes it. */
+static void the_workload_is_restricted(void **state)
+{
+        static const struct {
+                const char *says, *pod, *becomes;
+        } cases[] = {
+                {"{}", "{}",
+                 "{'runAsNonRoot': true, 'seccompProfile': {'type': 'RuntimeDefault'}, "
+                 "'allowPrivilegeEscalation': false, 'capabilities': {'drop': ['ALL']}}"},
+                {"{'allowPrivilegeEscalation': true, 'capabilities': {'drop': ['KILL']}, 'runAsNonRoot': "
+                 "false, 'seccompProfile': {'type': 'Unconfined'}}",
+                 "{}",
+                 "{'allowPrivilegeEscalation': true, 'capabilities': {'drop': ['KILL']}, 'runAsNonRoot': "
+                 "false, 'seccompProfile': {'type': 'Unconfined'}}"},
+                {"{'capabilities': {'add': ['SYS_ADMIN']}}",
+                 "{'securityContext': {'seccompProfile': {'type': 'Unconfined'}, 'runAsNonRoot': false}}",
+                 "{'capabilities': {'add': ['SYS_ADMIN']}}"},
+                {"{'privileged': true}", "{}", "{'privileged': true, 'runAsNonRoot': true}"},
+                {"{'runAsUser': 0}", "{}", "{'runAsUser': 0}"},
+        };
+        struct rig *r = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct run_job job = job_of(r, PLAIN);
+
+                json_set(&r->arena, job.container, "securityContext", parse(r, cases[i].says));
+                job.pod = parse(r, cases[i].pod);
+                decision_done(&r->d);
+                r->d = (struct decision){0};
+                plan(r, &job);
+                assert_json(r, json_at(container_of(r, 0), "securityContext"), cases[i].becomes);
+        }
+}
+
+/* A number that is too large for the server, or for the relay's milliseconds. */
+static void grace_is_bounded(void **state)
+{
+        static const struct {
+                int64_t says, becomes;
+        } cases[] = {{0, 30}, {-5, 30}, {45, 45}, {604801, 604800}, {INT64_MAX, 604800}};
+        struct rig *r = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct run_job job = job_of(r, PLAIN);
+
+                job.grace_seconds = cases[i].says;
+                decision_done(&r->d);
+                r->d = (struct decision){0};
+                plan(r, &job);
+                assert_int_equal(json_int(pod_of(r), "terminationGracePeriodSeconds", 0), cases[i].becomes);
+        }
 }
 
 static void only_the_relay_has_the_token(void **state)
@@ -459,6 +515,8 @@ static const struct CMUnitTest tests[] = {
         T(dollars),
         T(what_the_request_has_already),
         T(ours_are_never_root),
+        T(the_workload_is_restricted),
+        T(grace_is_bounded),
         T(only_the_relay_has_the_token),
         T(the_wanted_name_if_nobody_has_it),
         T(a_strangers_name_is_left_to_him),
