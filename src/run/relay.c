@@ -69,9 +69,10 @@ static bool step_state(struct relay *r)
         return true;
 }
 
+/* A workload that ends well because it was told to end has not done its work. */
 static enum run_state outcome(const struct relay *r)
 {
-        return run_exit_success(&r->exit) && !r->phase_failed ? RUN_SUCCEEDED : RUN_FAILED;
+        return run_exit_success(&r->exit) && !r->exit.told && !r->phase_failed ? RUN_SUCCEEDED : RUN_FAILED;
 }
 
 static bool step_end(struct relay *r)
@@ -220,7 +221,8 @@ struct relay *relay_new(const struct relay_config *config, struct err *err)
         timer_init(&r->backoff, config->loop, on_backoff);
         timer_init(&r->bucket, config->loop, on_bucket);
         timer_init(&r->beat, config->loop, on_beat);
-        if (relay_files_init(r, err) < 0 || check_config(config, err) < 0)
+        relay_files_init(r);
+        if (check_config(config, err) < 0)
                 return NULL;
         r->claim = relay_claim_read(r);
         relay_pump(r);

@@ -1,24 +1,28 @@
 /*
  * relay.h - copies what changes in the run directory into the run's two ConfigMaps.
  *
- * Watches DIR (inotify, and a look at everything each 10 s as a safety net) and the FIFO beside it (pod.h). A new state
- * leaves at once: the token bucket lets 5 a second through after a burst of 5, and the last state always wins; one request
- * is under way at a time. Checkpoint and result go to the data ConfigMap at most every 30 s, and at the end before the
- * terminal state, so that a terminal state means that the outcome is kept. Texts over 8 KiB are gzipped. At the end the
- * files below artifacts/ go along: regular files, links are not followed, at most 256, at most 4 folders deep, the smallest
- * first; an artifact's key is artifact.NAME, or artifact-HASH where its name is none. Over 900 KiB together, or a result or
- * checkpoint of more than 4 MiB: what does not fit is left out, with a clear sentence in `problem`, and listed by name, size
- * and sha256 in artifacts.json.
+ * Watches DIR (inotify, and a look at everything each 10 s as a safety net, each second where inotify is not to be had)
+ * and the FIFO beside it (pod.h). A new state leaves at once: the token bucket lets 5 a second through after a burst of 5,
+ * and the last state always wins; one request is under way at a time. Checkpoint and result go to the data ConfigMap at
+ * most every 30 s, and at the end before the terminal state, so that a terminal state means that the outcome is kept.
+ * Texts over 8 KiB are gzipped. At the end, after the result has arrived and while there is time, the files below
+ * artifacts/ go along: regular files, links are not followed, at most 256, at most 4 folders deep, the smallest first; an
+ * artifact's key is artifact.NAME, or artifact-HASH where its name is none. Over 900 KiB together, or a result or
+ * checkpoint of more than 4 MiB: what does not fit is left out, with a clear sentence in `problem`, and listed by name,
+ * size and sha256 in artifacts.json (no sha256 beyond 256 MiB of them). Of what the API server refuses the result goes
+ * last. A checkpoint that is left out leaves the last one there; one that is gone when the run has ended goes.
  *
  * When the workload has ended (exit.json, or a hang-up without one: it was killed together with `run`) it sends the last
- * state and ends. SIGTERM: it waits for that four fifths of the grace period, then sends what is there and ends, without a
- * terminal state, because nobody knows how the workload will end.
+ * state and ends. One that exits with 0 because it was told to end has failed. SIGTERM: it waits for that four fifths of
+ * the grace period, then sends what is there and ends, without a terminal state, because nobody knows how the workload
+ * will end.
  *
  * The API: one kept-alive connection; 409 and failed fences are read and decided again; 429, 5xx and lost connections are
- * tried again with backoff; 403 for 10 s (RBAC lags), and as long 404 once it has begun (the operator makes a ConfigMap
- * again that somebody deleted; at the start 404 ends it at once); 10 minutes without a success end it. The data ConfigMap is
- * claimed like the status ConfigMap: its keys attempt and podUID say whose it is. A new attempt takes an older one's result
- * and artifacts away and leaves its checkpoint until it has its own.
+ * tried again with backoff, and 10 minutes without a success end it. So are 403 and 404 once it has begun: the operator
+ * makes a ConfigMap again that somebody deleted, but not at once when it is itself being replaced. At the start 404 ends
+ * it, and 403 does after 10 s (RBAC lags). A run that another pod of the Job has recorded as succeeded is left alone. The
+ * data ConfigMap is claimed like the status ConfigMap: its keys attempt and podUID say whose it is. A new attempt takes an
+ * older one's result and artifacts away and leaves its checkpoint until it has its own.
  *
  * At rest it wakes for the heartbeat (30 s) and the look around (10 s), and for nothing else.
  */

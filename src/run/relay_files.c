@@ -103,9 +103,7 @@ static void restore_track(struct relay *r, const char *text)
 {
         struct json *j = text ? json_parse(&r->scratch, str_of(text), NULL, NULL) : NULL;
 
-        if (j && track_parse(j, &r->track, NULL) == 0)
-                r->track_size = strlen(text);
-        else
+        if (!j || track_parse(j, &r->track, NULL) < 0)
                 r->track = (struct track){0};
 }
 
@@ -248,22 +246,30 @@ static void open_alive(struct relay *r)
                 fd_close(fd);
 }
 
-/* The directory may be another one by now. A watch of the same one is the same again. */
-static void refresh(struct relay *r, struct relay_place *p)
+/*
+ * The directory may be another one by now. A watch of the same one is the same again. One that is not there may come yet;
+ * what else is wrong stays until somebody hears of it.
+ */
+static void refresh(struct relay *r, struct relay_place *p, struct err *err)
 {
-        int watch = inotify_add_watch(r->inotify.fd, p->path, WATCH_FOR);
+        int watch = r->inotify.fd < 0 ? -1 : inotify_add_watch(r->inotify.fd, p->path, WATCH_FOR);
 
         if (p->watch >= 0 && p->watch != watch)
                 inotify_rm_watch(r->inotify.fd, p->watch);
         p->watch = watch;
         fd_close(p->fd);
         p->fd = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (p->fd < 0 && errno != ENOENT)
+                err_errno(err, E_IO, errno, "cannot open the directory %s", p->path);
 }
 
 static void refresh_all(struct relay *r)
 {
+        struct err err = ERR_INIT;
+
         for (size_t i = 0; i < PLACES; i++)
-                refresh(r, &r->places[i]);
+                refresh(r, &r->places[i], &err);
+        relay_problem(r, ABOUT_PLACES, err.code ? err.text : NULL);
         open_alive(r);
 }
 
@@ -274,12 +280,20 @@ void relay_files_look(struct relay *r)
                 look(r, LOOK_ALL);
 }
 
+static usec_t until_rescan(const struct relay *r)
+{
+        for (size_t i = 0; i < PLACES; i++)
+                if (r->places[i].fd >= 0 && r->places[i].watch < 0)
+                        return RELAY_RESCAN_BLIND;
+        return r->inotify.fd < 0 ? RELAY_RESCAN_BLIND : RELAY_RESCAN;
+}
+
 static void on_rescan(struct timer *t)
 {
         struct relay *r = CONTAINER_OF(t, struct relay, rescan);
 
-        timer_after(&r->rescan, RELAY_RESCAN);
         relay_files_look(r);
+        timer_after(&r->rescan, until_rescan(r));
         relay_pump(r);
 }
 
@@ -394,7 +408,8 @@ void relay_claim_write(const struct relay *r, uint64_t attempt)
 
 /* ---- life */
 
-int relay_files_init(struct relay *r, struct err *err)
+/* A user has 128 inotify instances on a node, for all pods: without one it is slower, not dead. */
+void relay_files_init(struct relay *r)
 {
         int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 
@@ -406,18 +421,18 @@ int relay_files_init(struct relay *r, struct err *err)
         timer_init(&r->rescan, r->config.loop, on_rescan);
         timer_init(&r->recheck, r->config.loop, on_recheck);
         if (fd < 0 || io_add(r->config.loop, &r->inotify, fd, EPOLLIN, on_inotify) < 0) {
-                err_errno(err, E_IO, errno, "cannot watch directories");
+                LOG_WARN(r->config.log, "Cannot watch directories, looking every second instead",
+                         F_STR("error", strerror(errno)));
                 fd_close(fd);
-                return -1;
+                r->inotify.fd = -1;
         }
         refresh_all(r);
-        return 0;
 }
 
 void relay_files_begin(struct relay *r)
 {
-        timer_after(&r->rescan, RELAY_RESCAN);
         relay_files_look(r);
+        timer_after(&r->rescan, until_rescan(r));
 }
 
 void relay_files_done(struct relay *r)

@@ -142,7 +142,7 @@ static void count_what_stays(struct relay_gather *g, int which)
 
 struct walk {
         struct relay_gather *gather;
-        size_t too_many;
+        size_t too_many, closed;
 };
 
 static void walk_folder(struct walk *w, int fd, const char *prefix, int depth);
@@ -159,6 +159,8 @@ static void walk_entry(struct walk *w, int fd, const char *prefix, const char *e
 
                 if (below >= 0)
                         walk_folder(w, below, path, depth + 1);
+                else
+                        w->closed++;
         } else if (S_ISREG(st.st_mode) && w->gather->list.n < RELAY_ARTIFACTS_MAX) {
                 struct relay_value *v = vec_push(&w->gather->list);
 
@@ -249,6 +251,20 @@ static void gather_artifact(struct relay_gather *g, int fd, struct relay_value *
                 v->sha256[0] = '\0';
 }
 
+static void say_what_is_missing(struct relay_gather *g, const struct walk *w, size_t kept)
+{
+        if (kept < g->list.n)
+                complain(g, "%zu of %zu artifacts are too large to be kept: put them on a volume",
+                         g->list.n - kept, g->list.n);
+        if (w->too_many)
+                complain(g,
+                         "%zu artifacts are neither kept nor listed: there are more than %d, or they lie "
+                         "more than %d folders deep",
+                         w->too_many, RELAY_ARTIFACTS_MAX, RELAY_ARTIFACT_DEPTH);
+        if (w->closed)
+                complain(g, "%zu folders below %s cannot be opened", w->closed, RUN_ARTIFACTS_DIR);
+}
+
 static void gather_artifacts(struct relay_gather *g)
 {
         int fd = openat(g->dir_fd, RUN_ARTIFACTS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -256,6 +272,8 @@ static void gather_artifacts(struct relay_gather *g)
         struct walk w = {.gather = g};
         size_t n = 0, entries = ENTRY_ROOM * RELAY_FILES;
 
+        if (fd < 0 && errno != ENOENT)
+                complain(g, "no artifact is kept: cannot open %s: %s", RUN_ARTIFACTS_DIR, strerror(errno));
         if (walked >= 0)
                 walk_folder(&w, walked, "", 1);
         vec_foreach (v, &g->list)
@@ -270,14 +288,7 @@ static void gather_artifacts(struct relay_gather *g)
         if (g->list.n)
                 qsort(g->list.v, g->list.n, sizeof(*g->list.v), by_name);
         fd_close(fd);
-        if (n < g->list.n)
-                complain(g, "%zu of %zu artifacts are too large to be kept: put them on a volume",
-                         g->list.n - n, g->list.n);
-        if (w.too_many)
-                complain(g,
-                         "%zu artifacts are neither kept nor listed: there are more than %d, or they lie "
-                         "more than %d folders deep",
-                         w.too_many, RELAY_ARTIFACTS_MAX, RELAY_ARTIFACT_DEPTH);
+        say_what_is_missing(g, &w, n);
 }
 
 /* ---- on the worker's thread, and back */

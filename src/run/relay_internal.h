@@ -110,7 +110,7 @@ struct relay_data {
 /* ---- all */
 
 enum relay_op { RELAY_READ, RELAY_STATE, RELAY_NOTE, RELAY_DATA_READ, RELAY_DATA };
-enum relay_about { ABOUT_STATUS, ABOUT_DATA, ABOUT_MAX_ };
+enum relay_about { ABOUT_PLACES, ABOUT_STATUS, ABOUT_DATA, ABOUT_MAX_ };
 
 struct relay_place { /* a directory that may vanish and come back */
         const char *path;
@@ -148,8 +148,9 @@ struct relay {
         enum run_state state; /* Pending or Running */
         char *status;         /* status.json; NULL: none yet */
         struct track track;
-        size_t track_size; /* of track.json as it was last sent */
+        size_t track_size; /* of track.json as it is in the ConfigMap; 0: it has none */
         char *problems[ABOUT_MAX_];
+        size_t next_track_size; /* on its way */
         bool dirty, track_changed, note_due;
         bool beat_due; /* also while the artifacts of an ended workload are read */
 
@@ -169,10 +170,11 @@ struct relay {
         struct relay_data data;
 };
 
-#define RELAY_STATE_EVERY (200 * USEC_PER_MS)
-#define RELAY_BEAT        (30 * USEC_PER_SEC)
-#define RELAY_RESCAN      (10 * USEC_PER_SEC)
-#define RELAY_DATA_EVERY  (30 * USEC_PER_SEC)
+#define RELAY_STATE_EVERY  (200 * USEC_PER_MS)
+#define RELAY_BEAT         (30 * USEC_PER_SEC)
+#define RELAY_RESCAN       (10 * USEC_PER_SEC)
+#define RELAY_RESCAN_BLIND (1 * USEC_PER_SEC) /* when a directory cannot be watched */
+#define RELAY_DATA_EVERY   (30 * USEC_PER_SEC)
 
 /* relay.c */
 void relay_pump(struct relay *r);
@@ -181,9 +183,9 @@ void relay_finish(struct relay *r, int exit_status);
 void relay_problem(struct relay *r, enum relay_about about, const char *text);
 
 /* relay_files.c */
-int relay_files_init(struct relay *r, struct err *err) _must_check_;
+void relay_files_init(struct relay *r);
 void relay_files_done(struct relay *r);
-void relay_files_begin(struct relay *r);          /* the first look; then every 10 s */
+void relay_files_begin(struct relay *r);          /* the first look; then every 10 s, or every second */
 void relay_files_look(struct relay *r);           /* at everything, now */
 uint64_t relay_claim_read(const struct relay *r); /* 0: none */
 void relay_claim_write(const struct relay *r, uint64_t attempt);

@@ -9,7 +9,7 @@
 #define REQUEST_TIMEOUT (15 * USEC_PER_SEC) /* above the rescan's: its timer then never wakes anybody */
 #define BACKOFF_FIRST   (200 * USEC_PER_MS)
 #define BACKOFF_MAX     (10 * USEC_PER_SEC)
-#define BARRED_FOR      (10 * USEC_PER_SEC) /* RBAC lags, and so does the operator */
+#define BARRED_FOR      (10 * USEC_PER_SEC) /* RBAC lags */
 #define BARRED_AGAIN    (500 * USEC_PER_MS)
 #define API_LOST_FOR    (600 * USEC_PER_SEC)
 
@@ -34,11 +34,26 @@ static bool is_ours(const struct relay *r, const struct run_fence *seen)
         return streq(seen->pod, r->config.pod_uid);
 }
 
+static bool has_problem(const struct relay *r)
+{
+        for (size_t i = 0; i < ABOUT_MAX_; i++)
+                if (r->problems[i])
+                        return true;
+        return false;
+}
+
+/* One that was made again has lost it. */
+static void look_at_track(struct relay *r, const struct json *data)
+{
+        r->track_size = json_text(json_at(data, RUN_KEY_TRACK)).n;
+        if (!r->track_size && r->track.n)
+                r->track_changed = true;
+}
+
 /* Our own writes, of this relay or of one before it in this pod. */
 static void go_on(struct relay *r, const struct run_fence *seen, const struct json *data)
 {
         const char *problem = json_str_or(data, RUN_KEY_PROBLEM, "");
-        bool none = !r->problems[ABOUT_STATUS] && !r->problems[ABOUT_DATA];
 
         if (run_state_terminal(seen->state)) {
                 LOG_INFO(r->config.log, "The end is recorded", F_STR("state", run_state_name(seen->state)));
@@ -46,21 +61,29 @@ static void go_on(struct relay *r, const struct run_fence *seen, const struct js
                 return;
         }
         relay_files_restore(r, data);
+        look_at_track(r, data);
         if (!r->adopted)
                 r->state = seen->state;
         r->fence = *seen;
         r->claim = seen->attempt;
         r->claimed = true;
-        r->dirty = seen->state != r->state || !streq(json_str(data, RUN_KEY_STATUS), r->status);
-        if (none != !problem[0])
+        r->dirty = seen->state != r->state || !streq(json_str(data, RUN_KEY_STATUS), r->status) ||
+                   (r->track.n && !r->track_size);
+        if (has_problem(r) != (problem[0] != '\0'))
                 r->note_due = true;
+}
+
+/* Another pod of this Job, or of a later one, has done the work: that is never wiped by one that comes after it. */
+static bool is_done(const struct relay *r, const struct run_fence *seen)
+{
+        return seen->state == RUN_SUCCEEDED && r->config.attempt <= seen->attempt;
 }
 
 /*
  * Somebody else's, or nobody's yet: the next attempt is ours, unless we had one and a newer has come. A claim that was
  * ours and is another pod's now has never arrived: nothing follows a pod's state within its attempt but its own.
  */
-static void claim(struct relay *r, const struct run_fence *seen)
+static void claim(struct relay *r, const struct run_fence *seen, const struct json *data)
 {
         struct run_fence next = {.sequence = 1, .attempt = MAX(r->config.attempt, r->claim)};
 
@@ -69,6 +92,12 @@ static void claim(struct relay *r, const struct run_fence *seen)
                 next.attempt = MAX(next.attempt, seen->attempt + 1);
         if (next.attempt == seen->attempt)
                 next.sequence = seen->sequence + 1;
+        if (is_done(r, seen)) {
+                LOG_INFO(r->config.log, "The run has succeeded already", F_UINT("attempt", seen->attempt),
+                         F_STR("pod", seen->pod));
+                relay_finish(r, 0);
+                return;
+        }
         if ((r->claim && seen->attempt > r->claim) || !run_fence_follows(seen, &next)) {
                 overtaken(r, seen);
                 return;
@@ -79,6 +108,8 @@ static void claim(struct relay *r, const struct run_fence *seen)
         r->claimed = false;
         r->fence = *seen;
         r->next = next;
+        r->track_size = json_text(json_at(data, RUN_KEY_TRACK)).n;
+        r->track_changed |= r->track.n > 0; /* what is there is not ours */
 }
 
 static int read_map(struct relay *r, struct str body, struct run_fence *ret, struct err *err)
@@ -103,7 +134,7 @@ static int read_answered(struct relay *r, struct str body, struct err *err)
                 go_on(r, &seen, data);
                 doc_done(&r->present);
         } else {
-                claim(r, &seen);
+                claim(r, &seen, data);
         }
         if (r->over || r->adopted)
                 return 0;
@@ -121,11 +152,12 @@ static struct json *member(struct arena *a, struct json *set, const char *key, c
 
 static const char *problem_text(const struct relay *r, struct arena *a)
 {
-        const char *one = r->problems[ABOUT_STATUS], *two = r->problems[ABOUT_DATA];
+        const char *all = "";
 
-        if (one && two)
-                return arena_join(a, one, "; ", two);
-        return one ? one : two ? two : "";
+        for (size_t i = 0; i < ABOUT_MAX_; i++)
+                if (r->problems[i])
+                        all = arena_join(a, all, all[0] ? "; " : "", r->problems[i]);
+        return all;
 }
 
 static void add_news(struct relay *r, struct arena *a, struct json *set)
@@ -145,20 +177,27 @@ static size_t values_size(const struct json *set)
         return n;
 }
 
-/* Left out when there is no room: how a run came to where it is matters less than where it is. */
+/*
+ * Left out when there is no room: how a run came to where it is matters less than where it is. An old one goes then: it
+ * would say what is no longer so.
+ */
 static void add_track(struct relay *r, struct arena *a, struct json *set)
 {
         const char *text = r->track_changed ? json_print(a, track_json(a, &r->track)) : NULL;
         size_t used = values_size(set) + RELAY_EXIT_ROOM;
 
+        r->next_track_size = r->track_size;
         if (!text)
                 return;
         if (used + strlen(text) > RELAY_STATUS_MAP_MAX) {
                 LOG_DEBUG(r->config.log, "No room for the track", F_UINT("bytes", strlen(text)));
+                json_set(a, set, RUN_KEY_TRACK, json_null(a));
+                r->next_track_size = 0;
                 return;
         }
         member(a, set, RUN_KEY_TRACK, text);
-        r->track_size = strlen(text);
+        r->next_track_size = strlen(text);
+        r->track_changed = false;
 }
 
 /* With as much of the output's tail as there is room for. A byte of it becomes six at most. */
@@ -194,6 +233,19 @@ static void clear_others(struct arena *a, struct json *set)
                         json_set(a, set, keys[i], json_null(a));
 }
 
+/* What may have to be removed. Once the ConfigMap is ours that is the track alone. */
+static const struct json *present(const struct relay *r, struct arena *a)
+{
+        struct json *ours;
+
+        if (!r->claimed)
+                return json_at(r->present.root, "data");
+        ours = json_object(a);
+        if (r->track_size)
+                json_set(a, ours, RUN_KEY_TRACK, json_truth(a, true));
+        return ours;
+}
+
 void relay_send_state(struct relay *r, enum run_state state)
 {
         struct arena *a = &r->scratch;
@@ -213,14 +265,15 @@ void relay_send_state(struct relay *r, enum run_state state)
                 clear_others(a, set);
         }
         r->next.state = state;
-        set = run_fence_patch(a, &r->fence, &r->next, json_at(r->present.root, "data"), set);
-        r->dirty = r->track_changed = r->note_due = false;
+        set = run_fence_patch(a, &r->fence, &r->next, present(r, a), set);
+        r->dirty = r->note_due = false;
         relay_send(r, RELAY_STATE, r->config.status_map, KUBE_PATCH_JSON, str_of(json_print(a, set)));
 }
 
 static void state_answered(struct relay *r)
 {
         r->fence = r->next;
+        r->track_size = r->next_track_size;
         if (!r->claimed)
                 LOG_INFO(r->config.log, "Claimed the run", F_UINT("attempt", r->fence.attempt));
         r->claimed = true;
@@ -262,25 +315,20 @@ static void again_after(struct relay *r, usec_t delay)
         timer_after(&r->backoff, rng_jitter(loop_rng(r->config.loop), delay, 20));
 }
 
-static void barred(struct relay *r, const char *why, const struct err *err)
+/*
+ * Before the first look at the ConfigMap there is nothing to lose. Later 403 and 404 are failures like others: the
+ * operator makes a ConfigMap again that somebody deleted, and gives rights back; it may itself be away for a while.
+ */
+static void barred(struct relay *r, const struct err *err)
 {
         if (!r->barred_since)
                 r->barred_since = now(r);
-        if (now(r) - r->barred_since >= BARRED_FOR)
-                give_up(r, why, err);
+        if (err->code == E_NOT_FOUND)
+                give_up(r, "the ConfigMap is gone, and with it what this run was for", err);
+        else if (now(r) - r->barred_since >= BARRED_FOR)
+                give_up(r, "the ConfigMap may not be read: check the Role of this run", err);
         else
                 again_after(r, BARRED_AGAIN);
-}
-
-static void gone(struct relay *r, const struct err *err)
-{
-        static const char why[] = "the ConfigMap is gone, and with it what this run was for";
-
-        read_again(r);
-        if (r->adopted)
-                barred(r, why, err); /* the operator makes one again that somebody deleted */
-        else
-                give_up(r, why, err);
 }
 
 static void failed(struct relay *r, const struct err *err)
@@ -296,10 +344,12 @@ static void failed(struct relay *r, const struct err *err)
                 LOG_INFO(r->config.log, "A request failed, trying again", F_ERR(err));
         switch (err->code) {
         case E_NOT_FOUND:
-                gone(r, err);
-                return;
         case E_FORBIDDEN:
-                barred(r, "the ConfigMap may not be read or patched: check the Role of this run", err);
+                if (err->code == E_NOT_FOUND)
+                        read_again(r);
+                if (r->adopted)
+                        break;
+                barred(r, err);
                 return;
         case E_CONNECT: /* certainly not carried out: the same again */
         case E_TLS:

@@ -9,6 +9,7 @@
 
 #include "unit/dir.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
@@ -404,11 +405,16 @@ static inline const char *requests(struct kube *k)
  * its relays copies.
  */
 static int next_inotify = -1;
+static bool no_inotify; /* the node's are used up */
 
 int inotify_init1(int flags)
 {
         char events[4096];
 
+        if (no_inotify) {
+                errno = EMFILE;
+                return -1;
+        }
         assert_true(next_inotify >= 0);
         while (read(next_inotify, events, sizeof(events)) > 0)
                 continue;

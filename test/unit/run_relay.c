@@ -360,23 +360,25 @@ static void test_a_map_that_is_made_again_gets_the_last_state(void **state)
         soon(r);
         free(TAKE_PTR(r->kube->maps[0].text));
         pod_report(&r->pod, "Measure");
-        pass(r->loop, 5 * USEC_PER_SEC);
+        pass(r->loop, 300 * USEC_PER_SEC); /* nobody is there to make it at once */
         assert_int_equal(r->pod.exit_status, -1);
         r->kube->maps[0].text = xstrdup(
                 "{\"metadata\": {\"resourceVersion\": \"900\"}, \"data\": {\"attempt\": \"1\", \"podUID\": "
                 "\"pod-a\", \"sequence\": \"0\", \"state\": \"Pending\"}}");
         r->kube->fence = (struct run_fence){.attempt = 1, .pod = "pod-a"};
-        pass(r->loop, 2 * USEC_PER_SEC);
+        pass(r->loop, 15 * USEC_PER_SEC);
         assert_status(r, RUN_KEY_STATE, "Running");
         assert_non_null(strstr(map_value(r->kube, 0, RUN_KEY_STATUS, &a), "Measure"));
         assert_non_null(strstr(map_value(r->kube, 0, RUN_KEY_TRACK, &a), "Warmup"));
         free(TAKE_PTR(r->kube->maps[0].text));
         pod_report(&r->pod, "Report");
-        pass(r->loop, 12 * USEC_PER_SEC);
+        pass(r->loop, 590 * USEC_PER_SEC);
+        assert_int_equal(r->pod.exit_status, -1);
+        pass(r->loop, 25 * USEC_PER_SEC);
         assert_int_equal(r->pod.exit_status, 1);
 }
 
-static void test_what_is_forbidden_is_tried_for_10_s(void **state)
+static void test_what_is_forbidden_at_first_is_tried_for_10_s(void **state)
 {
         struct rig *r = *state;
 
@@ -389,10 +391,126 @@ static void test_what_is_forbidden_is_tried_for_10_s(void **state)
         assert_status(r, RUN_KEY_POD, "pod-a");
         r->kube->otherwise = (struct step){FATE_ERROR, E_FORBIDDEN};
         pod_report(&r->pod, "Measure");
-        pass(r->loop, 9 * USEC_PER_SEC);
+        pass(r->loop, 300 * USEC_PER_SEC);
         assert_int_equal(r->pod.exit_status, -1);
-        pass(r->loop, 2 * USEC_PER_SEC);
+        r->kube->otherwise = (struct step){0};
+        pass(r->loop, 15 * USEC_PER_SEC);
+        assert_true(status_says(r->kube, "pod-a 1"));
+}
+
+static void test_what_stays_forbidden_ends_it(void **state)
+{
+        struct rig *r = *state;
+
+        r->kube->otherwise = (struct step){FATE_ERROR, E_FORBIDDEN};
+        pod_relay(&r->pod, r->kube);
+        pass(r->loop, 12 * USEC_PER_SEC);
         assert_int_equal(r->pod.exit_status, 1);
+}
+
+/* A track that a heartbeat finds lost: nothing else is new. */
+static void test_a_map_without_the_track_gets_it(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct json *object;
+
+        begin(r);
+        pod_report(&r->pod, "Warmup");
+        soon(r);
+        object = map_json(r->kube, 0, &a);
+        json_remove(json_at(object, "data"), RUN_KEY_TRACK);
+        put_object(r->kube, &r->kube->maps[0], object, &a);
+        plan_next(r->kube, FATE_LOST_BEFORE, E_OK);
+        pass(r->loop, 32 * USEC_PER_SEC);
+        assert_non_null(strstr(map_value(r->kube, 0, RUN_KEY_TRACK, &a), "Warmup"));
+}
+
+static void write_large(struct rig *r, size_t size)
+{
+        _cleanup_(buf_done) struct buf text = BUF_INIT(64 << 10);
+
+        buf_printf(&text, "{\"phase\": \"Measure\", \"message\": \"pod-a %zu\", \"more\": \"", size);
+        for (size_t i = 0; i < size; i++)
+                buf_addc(&text, 'x');
+        buf_adds(&text, "\"}");
+        pod_write(&r->pod, RUN_STATUS_FILE, buf_cstr(&text));
+        pass(r->loop, USEC_PER_SEC);
+}
+
+static void test_a_track_that_has_no_room_goes_and_comes_back(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        begin(r);
+        for (int i = 0; i < 24; i++) {
+                pod_write(&r->pod, RUN_STATUS_FILE,
+                          arena_printf(&a,
+                                       "{\"phase\": \"Warmup of part %d, with a name of some length\", "
+                                       "\"message\": \"pod-a\"}",
+                                       i));
+                pass(r->loop, USEC_PER_SEC);
+        }
+        assert_in_range(strlen(map_value(r->kube, 0, RUN_KEY_TRACK, &a)), 1800, 8 << 10);
+        write_large(r, 12000);
+        assert_true(status_says(r->kube, "pod-a 12000"));
+        assert_null(map_value(r->kube, 0, RUN_KEY_TRACK, &a));
+        write_large(r, 12001);
+        assert_true(status_says(r->kube, "pod-a 12001"));
+        write_large(r, 10);
+        assert_non_null(strstr(map_value(r->kube, 0, RUN_KEY_TRACK, &a), "Warmup"));
+}
+
+static void test_without_inotify_it_looks_every_second(void **state)
+{
+        struct rig *r = *state;
+
+        no_inotify = true;
+        pod_start(&r->pod);
+        pod_relay(&r->pod, r->kube);
+        no_inotify = false;
+        soon(r);
+        assert_status(r, RUN_KEY_STATE, "Running");
+        pod_report(&r->pod, "Measure");
+        pass(r->loop, 1100 * USEC_PER_MS);
+        assert_true(status_says(r->kube, "pod-a 1"));
+        pod_report(&r->pod, "Measure");
+        pass(r->loop, 1100 * USEC_PER_MS);
+        assert_true(status_says(r->kube, "pod-a 2"));
+        pod_end(&r->pod, "{\"code\": 0}");
+        pass(r->loop, 1100 * USEC_PER_MS);
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
+}
+
+static void test_a_directory_that_is_none_is_a_problem(void **state)
+{
+        struct rig *r = *state;
+
+        assert_int_equal(rmdir(r->pod.dir), 0);
+        begin(r); /* not there: it may come yet */
+        assert_status(r, RUN_KEY_PROBLEM, "");
+        pod_write_at(r->pod.home, "run", STR("x"));
+        pass(r->loop, 12 * USEC_PER_SEC);
+        assert_problem(r, "cannot open the directory");
+        assert_int_equal(unlink(r->pod.dir), 0);
+        assert_int_equal(mkdir(r->pod.dir, 0755), 0);
+        pass(r->loop, 12 * USEC_PER_SEC);
+        assert_status(r, RUN_KEY_PROBLEM, "");
+}
+
+static void test_a_success_is_never_wiped_by_another_pod_of_the_job(void **state)
+{
+        struct rig *r = *state;
+
+        other_pod_writes(r->kube, 1, "pod-x", "Succeeded");
+        pod_start(&r->pod);
+        pod_relay(&r->pod, r->kube);
+        soon(r);
+        assert_string_equal(requests(r->kube), "G");
+        assert_int_equal(r->pod.exit_status, 0);
+        assert_status(r, RUN_KEY_POD, "pod-x");
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
 }
 
 static void test_ten_minutes_without_the_api_end_it(void **state)
@@ -438,6 +556,7 @@ static void test_each_end_has_its_state(void **state)
                 {"{\"code\": 0}", "Measure", "Succeeded"},
                 {"{\"code\": 0}", "Complete", "Succeeded"},
                 {"{\"code\": 0}", "Failed", "Failed"},
+                {"{\"code\": 0, \"told\": true}", "Measure", "Failed"},
                 {"{\"code\": 3}", "Complete", "Failed"},
                 {"{\"signal\": 9}", "Measure", "Failed"},
                 {"{\"error\": \"no such file\"}", "Measure", "Failed"},
@@ -633,7 +752,13 @@ static const struct CMUnitTest tests[] = {
         RELAY_TEST(test_nothing_follows_the_end),
         RELAY_TEST(test_without_its_map_it_ends_at_once),
         RELAY_TEST(test_a_map_that_is_made_again_gets_the_last_state),
-        RELAY_TEST(test_what_is_forbidden_is_tried_for_10_s),
+        RELAY_TEST(test_what_is_forbidden_at_first_is_tried_for_10_s),
+        RELAY_TEST(test_what_stays_forbidden_ends_it),
+        RELAY_TEST(test_a_map_without_the_track_gets_it),
+        RELAY_TEST(test_a_track_that_has_no_room_goes_and_comes_back),
+        RELAY_TEST(test_without_inotify_it_looks_every_second),
+        RELAY_TEST(test_a_directory_that_is_none_is_a_problem),
+        RELAY_TEST(test_a_success_is_never_wiped_by_another_pod_of_the_job),
         RELAY_TEST(test_ten_minutes_without_the_api_end_it),
         RELAY_TEST(test_an_api_that_comes_back_gets_the_last_state),
         RELAY_TEST(test_each_end_has_its_state),

@@ -370,15 +370,49 @@ static void test_no_artifacts_when_time_is_up(void **state)
         write_artifact(r, "one", 1);
         pod_write(&r->pod, RUN_RESULT_FILE, "{}");
         relay_terminate(r->pod.relay);
+        pass(r->loop, 19500 * USEC_PER_MS);
         r->kube->otherwise = (struct step){FATE_ERROR, E_CONNECT};
-        pass(r->loop, 19900 * USEC_PER_MS);
+        pod_write(&r->pod, RUN_RESULT_FILE, "[]");
         pod_end(&r->pod, "{\"signal\": 15}");
-        pass(r->loop, 200 * USEC_PER_MS); /* flushing now */
+        pass(r->loop, 600 * USEC_PER_MS); /* flushing now */
         r->kube->otherwise = (struct step){0};
-        pass(r->loop, 4800 * USEC_PER_MS);
-        if (r->pod.exit_status == 0)
-                assert_status(r, RUN_KEY_STATE, "Failed");
+        pass(r->loop, 2 * USEC_PER_SEC);
+        assert_int_equal(r->pod.exit_status, 0);
+        assert_status(r, RUN_KEY_STATE, "Failed");
+        assert_string_equal(map_value(r->kube, 1, RUN_KEY_RESULT, &a), "[]");
         assert_null(map_value(r->kube, 1, RUN_KEY_ARTIFACTS, &a));
+}
+
+static void test_a_folder_that_cannot_be_opened_is_said(void **state)
+{
+        struct rig *r = *state;
+        char path[512];
+
+        begin(r);
+        write_artifact(r, "one", 1);
+        snprintf(path, sizeof(path), "%s/artifacts/closed", r->pod.dir);
+        assert_int_equal(mkdir(path, 0), 0);
+        assert_int_equal(chmod(r->pod.home, 0755), 0);
+        pod_end(&r->pod, "{\"code\": 0}");
+        if (geteuid() == 0 && seteuid(65534) < 0) /* to root nothing is closed */
+                skip();
+        pass(r->loop, 100 * USEC_PER_MS);
+        if (getuid() == 0)
+                assert_int_equal(seteuid(0), 0);
+        assert_problem(r, "1 folders below artifacts cannot be opened");
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
+}
+
+static void test_artifacts_that_are_no_folder_are_said(void **state)
+{
+        struct rig *r = *state;
+
+        begin(r);
+        pod_write(&r->pod, RUN_ARTIFACTS_DIR, "x");
+        pod_end(&r->pod, "{\"code\": 0}");
+        soon(r);
+        assert_problem(r, "cannot open artifacts");
+        assert_status(r, RUN_KEY_STATE, "Succeeded");
 }
 
 static const struct CMUnitTest tests[] = {
@@ -398,6 +432,8 @@ static const struct CMUnitTest tests[] = {
         RELAY_TEST(test_the_result_is_the_last_to_be_dropped),
         RELAY_TEST(test_hashing_is_bounded_and_comes_after_the_result),
         RELAY_TEST(test_no_artifacts_when_time_is_up),
+        RELAY_TEST(test_a_folder_that_cannot_be_opened_is_said),
+        RELAY_TEST(test_artifacts_that_are_no_folder_are_said),
 };
 
 UNIT_MAIN(tests)
