@@ -24,6 +24,8 @@ struct pod {
 static void pod_init(struct pod *p)
 {
         *p = (struct pod){.err = ERR_INIT};
+        if (geteuid() == 0) /* some tests are another user then, who may not enter a folder of root's own */
+                assert_int_equal(setenv("TMPDIR", "/tmp", 1), 0);
         unit_dir(p->root);
         p->dir = arena_printf(&p->a, "%s/run", p->root);
         p->ctl = arena_printf(&p->a, "%s/sonde/ctl", p->root);
