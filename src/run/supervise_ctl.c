@@ -3,6 +3,8 @@
  *
  * Files appear whole (a temporary file, renamed). Nothing is synced: they are for the pod's other containers, and none of
  * them outlives the machine; a sync behind a workload that has just written gigabytes could outlast the grace period.
+ *
+ * The room for exit.json is taken at the start: a full disk is one of the ways in which a workload ends.
  */
 #include "run/supervise_private.h"
 
@@ -71,9 +73,29 @@ static void write_started(struct ctl *c, usec_t now, const struct log *log)
                          F_STR("dir", c->path), F_ERR(&err));
 }
 
+static void drop_room(struct ctl *c)
+{
+        if (c->exit_fd >= 0)
+                (void)unlinkat(c->dir_fd, c->exit_tmp, 0);
+        fd_close(TAKE_FD(c->exit_fd));
+        free(TAKE_PTR(c->exit_tmp));
+}
+
+/* Where there is none, the end tries without. */
+static void take_room(struct ctl *c)
+{
+        c->exit_tmp = xasprintf(".%s.%d.room", RUN_EXIT_FILE, (int)getpid());
+        (void)unlinkat(c->dir_fd, c->exit_tmp, 0);
+        c->exit_fd = openat(c->dir_fd, c->exit_tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                            FILE_MODE);
+        if (c->exit_fd < 0 || posix_fallocate(c->exit_fd, 0, RUN_EXIT_FILE_MAX) != 0)
+                drop_room(c);
+}
+
 void ctl_open(struct ctl *c, const char *path, usec_t now, const struct log *log)
 {
-        *c = (struct ctl){.dir_fd = -1, .alive_fd = -1, .started_fd = -1, .path = xstrdup(path)};
+        *c = (struct ctl){
+                .dir_fd = -1, .alive_fd = -1, .started_fd = -1, .exit_fd = -1, .path = xstrdup(path)};
         c->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (c->dir_fd < 0) {
                 LOG_WARN(log, "No control directory: the command runs, but nobody is told how it ends",
@@ -87,20 +109,36 @@ void ctl_open(struct ctl *c, const char *path, usec_t now, const struct log *log
         }
         /* Of a container that was restarted: before anything says that there is a new one. */
         (void)unlinkat(c->dir_fd, RUN_EXIT_FILE, 0);
+        take_room(c);
         open_alive(c, log);
         write_started(c, now, log);
 }
 
-void ctl_write_exit(const struct ctl *c, struct str text, const struct log *log)
+/* Into the room that was taken; it is seen when it is whole. */
+static bool use_room(struct ctl *c, struct str text)
+{
+        if (c->exit_fd < 0 || text.n > RUN_EXIT_FILE_MAX || fd_write_all(c->exit_fd, text, NULL) < 0 ||
+            ftruncate(c->exit_fd, (off_t)text.n) < 0 ||
+            renameat(c->dir_fd, c->exit_tmp, c->dir_fd, RUN_EXIT_FILE) < 0)
+                return false;
+        fd_close(TAKE_FD(c->exit_fd));
+        return true;
+}
+
+void ctl_write_exit(struct ctl *c, struct str text, const struct log *log)
 {
         struct err err = ERR_INIT;
 
+        if (use_room(c, text))
+                return;
+        drop_room(c);
         if (c->dir_fd >= 0 && put(c->dir_fd, RUN_EXIT_FILE, text, NULL, &err) < 0)
                 LOG_WARN(log, "Cannot write how the command ended", F_STR("dir", c->path), F_ERR(&err));
 }
 
 void ctl_close(struct ctl *c)
 {
+        drop_room(c);
         fd_close(TAKE_FD(c->alive_fd));
         fd_close(TAKE_FD(c->started_fd));
         fd_close(TAKE_FD(c->dir_fd));

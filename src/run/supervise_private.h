@@ -59,12 +59,13 @@ bool output_same(int out_fd, int err_fd);
 
 struct ctl {
         int dir_fd, alive_fd, started_fd; /* -1: not there */
-        char *path;
+        int exit_fd;                      /* room for exit.json, as exit_tmp; -1: none could be had */
+        char *path, *exit_tmp;
 };
 
 /* Says once on LOG what is not there; the workload runs all the same. */
 void ctl_open(struct ctl *c, const char *path, usec_t now, const struct log *log);
-void ctl_write_exit(const struct ctl *c, struct str text, const struct log *log);
+void ctl_write_exit(struct ctl *c, struct str text, const struct log *log);
 void ctl_close(struct ctl *c); /* lets go: the relay hears it */
 
 /* The termination message. One that the workload has written itself is kept. */

@@ -4,6 +4,9 @@
 #include "unit/unit.h"
 
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "run/pod.h"
 #include "run/supervise_private.h"
@@ -345,6 +348,64 @@ static void the_counter_of_our_own_cgroup_is_found(void **state)
         assert_int_equal(oom_kills("/nowhere"), -1);
 }
 
+/* ---- the control directory */
+
+/* The room is there in blocks, and the end needs nothing else: it can open no file. */
+static void an_exit_goes_where_room_was_taken_for_it(void **state)
+{
+        struct rlimit was, full = {.rlim_cur = 0};
+        char dir[UNIT_DIR_LEN], path[UNIT_DIR_LEN + 32];
+        struct stat st;
+        struct ctl c;
+
+        unit_dir(dir);
+        ctl_open(&c, dir, 0, NULL);
+        assert_true(c.exit_fd >= 0);
+        assert_int_equal(fstat(c.exit_fd, &st), 0);
+        assert_true((uint64_t)st.st_blocks * 512 >= RUN_EXIT_FILE_MAX);
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+        full.rlim_max = was.rlim_max;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &full), 0); /* no other file can be opened */
+        ctl_write_exit(&c, STR("{\"code\":1}"), NULL);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+        snprintf(path, sizeof(path), "%s/%s", dir, RUN_EXIT_FILE);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_size, 10);
+        ctl_close(&c);
+        assert_int_equal(stat(path, &st), 0);
+}
+
+static void room_that_is_not_used_goes(void **state)
+{
+        char dir[UNIT_DIR_LEN], path[UNIT_DIR_LEN + 64];
+        struct stat st;
+        struct ctl c;
+
+        unit_dir(dir);
+        ctl_open(&c, dir, 0, NULL);
+        snprintf(path, sizeof(path), "%s/%s", dir, c.exit_tmp);
+        assert_int_equal(stat(path, &st), 0);
+        ctl_close(&c);
+        assert_int_equal(stat(path, &st), -1);
+}
+
+static void without_room_the_end_is_written_all_the_same(void **state)
+{
+        char dir[UNIT_DIR_LEN], path[UNIT_DIR_LEN + 64];
+        struct stat st;
+        struct ctl c;
+
+        unit_dir(dir);
+        ctl_open(&c, dir, 0, NULL);
+        snprintf(path, sizeof(path), "%s/%s", dir, c.exit_tmp);
+        assert_int_equal(unlink(path), 0); /* somebody tidied up */
+        ctl_write_exit(&c, STR("{\"code\":1}"), NULL);
+        snprintf(path, sizeof(path), "%s/%s", dir, RUN_EXIT_FILE);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_size, 10);
+        ctl_close(&c);
+}
+
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(an_exit_is_written_and_read_back, teardown),
         cmocka_unit_test_teardown(each_form_of_an_end_comes_back, teardown),
@@ -360,6 +421,9 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(the_largest_tail_fits_in_the_file, teardown),
         cmocka_unit_test_teardown(a_termination_message_has_what_fits, teardown),
         cmocka_unit_test_teardown(the_counter_of_our_own_cgroup_is_found, teardown),
+        cmocka_unit_test_teardown(an_exit_goes_where_room_was_taken_for_it, teardown),
+        cmocka_unit_test_teardown(room_that_is_not_used_goes, teardown),
+        cmocka_unit_test_teardown(without_room_the_end_is_written_all_the_same, teardown),
 };
 
 UNIT_MAIN(tests)
