@@ -173,16 +173,18 @@ static void planned_twice_is_planned_the_same(void **state)
 
 /* ---- the pod */
 
+/* What stage and relay have alike. */
+static const char helper[] =
+        "'resources': {'requests': {'cpu': '10m', 'memory': '16Mi'}, 'limits': {'cpu': '500m', "
+        "'memory': '64Mi'}}, 'securityContext': {'runAsNonRoot': true, 'allowPrivilegeEscalation': "
+        "false, 'readOnlyRootFilesystem': true, 'capabilities': {'drop': ['ALL']}, 'seccompProfile': "
+        "{'type': 'RuntimeDefault'}}";
+
 /* The whole of it, as it goes to the server. */
 static void the_job(void **state)
 {
         struct rig *r = *state;
         struct run_job job = job_of(r, PLAIN);
-        static const char helper[] =
-                "'resources': {'requests': {'cpu': '10m', 'memory': '16Mi'}, 'limits': {'cpu': '500m', "
-                "'memory': '64Mi'}}, 'securityContext': {'runAsNonRoot': true, 'allowPrivilegeEscalation': "
-                "false, 'readOnlyRootFilesystem': true, 'capabilities': {'drop': ['ALL']}, 'seccompProfile': "
-                "{'type': 'RuntimeDefault'}}";
 
         job.backoff_limit = 3;
         job.deadline_seconds = 600;
