@@ -197,8 +197,7 @@ static void the_job(void **state)
                 arena_printf(
                         &r->arena,
                         "{'metadata': {'name': 'r-run', 'labels': {'team': 'a'}}, 'spec': {'backoffLimit': "
-                        "3, 'activeDeadlineSeconds': "
-                        "600, "
+                        "3, 'activeDeadlineSeconds': 600, "
                         "'ttlSecondsAfterFinished': 60, 'template': {'metadata': {'labels': {'team': 'a'}, "
                         "'annotations': {'kubectl.kubernetes.io/default-container': 'main', "
                         "'kubectl.kubernetes.io/default-logs-container': 'main'}}, 'spec': {"
@@ -209,8 +208,7 @@ static void the_job(void **state)
                         "{'name': 'sonde-token', 'projected': {'sources': [{'serviceAccountToken': {'path': "
                         "'token', 'expirationSeconds': 3600}}, {'configMap': {'name': 'kube-root-ca.crt', "
                         "'items': [{'key': 'ca.crt', 'path': 'ca.crt'}]}}, {'downwardAPI': {'items': "
-                        "[{'path': "
-                        "'namespace', 'fieldRef': {'fieldPath': 'metadata.namespace'}}]}}]}}, "
+                        "[{'path': 'namespace', 'fieldRef': {'fieldPath': 'metadata.namespace'}}]}}]}}, "
                         "{'name': 'sonde-data', 'configMap': {'name': 'r-data', 'optional': true, 'items': ["
                         "{'key': 'specHash', 'path': 'specHash'}, {'key': 'checkpoint.json', 'path': "
                         "'checkpoint.json'}, {'key': 'checkpoint.json.gz', 'path': "
