@@ -173,7 +173,7 @@ class ProfilingStatusReporter:
     # --- what follows never raises, except through _status() and _write() ---
 
     def _update(self, phase, message, progress, gpu_config, details, current_step, total_steps, error):
-        if not self.enabled:
+        if not self.enabled or not self.status_file:  # without a name it would write where the profiler happens to be
             return
         self._current_phase = phase
         try:

@@ -378,9 +378,18 @@ def no_call_raises():
         reporter = ours.ProfilingStatusReporter(there)
         reporter.fail(Vain())
         assert status(there)["error"] == "Vain" and len(said) == 1
-    with complaints() as said:
-        ours.ProfilingStatusReporter(None).update("X", "m")
-        assert len(said) == 1
+    with folder() as there, complaints() as said:
+        before = os.getcwd()
+        os.chdir(there)
+        try:
+            with open(".tmp", "w", encoding="utf-8") as somebodys:
+                somebodys.write("kept")
+            reporter = ours.ProfilingStatusReporter(None)
+            reporter.update("X", "m")
+            reporter.fail("e")
+            assert len(said) == 1 and os.listdir(there) == [".tmp"] and os.path.getsize(".tmp") == 4, os.listdir(there)
+        finally:
+            os.chdir(before)
 
 
 def a_directory_that_has_gone_is_logged_once():
