@@ -225,7 +225,7 @@ static bool has_ended_well(const struct run_seen *s, const struct run_pod *p)
 {
         if (reported(s, "Failed") || was_interrupted(s, p))
                 return false;
-        if (s->has_exit)
+        if (s->has_exit && !(s->exit.lost && p->ended)) /* the kubelet may have seen what the relay has not */
                 return run_exit_success(&s->exit);
         if (p->ended)
                 return p->exit_code == 0;

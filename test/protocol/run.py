@@ -52,7 +52,8 @@ class Pod:
     """The directories of a pod, staged."""
 
     def __enter__(self):
-        self.root = tempfile.mkdtemp(prefix="sonde-run-")
+        # Some tests are another user, who may not enter a folder of root's own.
+        self.root = tempfile.mkdtemp(prefix="sonde-run-", dir="/tmp" if os.geteuid() == 0 else None)
         self.dir, self.ctl = os.path.join(self.root, "run"), os.path.join(self.root, "sonde", "ctl")
         self.data, self.message = os.path.join(self.root, "data"), os.path.join(self.root, "message")
         self.staged = os.path.join(self.root, "sonde", "sonde-pod")
@@ -335,7 +336,7 @@ def a_slow_reader_slows_the_workload_and_loses_nothing():
                 # Not to be opened once more by who may not: the case of a container whose runtime made the pipe as root.
                 for path in (pod.root, pod.ctl, os.path.join(pod.ctl, "alive"), heard):
                     os.chmod(path, 0o777)
-                how["preexec_fn"] = lambda: (os.setgid(1000), os.setuid(1000))
+                how = {"preexec_fn": lambda: (os.setgid(1000), os.setuid(1000)), "pod": pod.staged}
             with pod.start(sys.executable, "-S", "-c", write, heard, **how) as run:
                 full(run)
                 run.send_signal(signal.SIGTERM)

@@ -444,6 +444,17 @@ static void out_of_memory(void **state)
         assert_says(r->seen.sentence, "resources.limits.memory");
 }
 
+/* A full disk: `run` could not write how it ended, but the kubelet saw it. */
+static void an_end_that_the_relay_lost_is_the_kubelet_s(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", JOB_COMPLETE));
+        pod(r, POD("'phase': 'Succeeded', " STATES(ENDED("0", ""), ENDED("0", ""))));
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'lost': true}");
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+}
+
 static void could_not_be_started(void **state)
 {
         struct rig *r = *state;
@@ -814,6 +825,7 @@ static const struct CMUnitTest tests[] = {
         T(exit_status_from_the_kubelet_alone),
         T(reported_failure_with_exit_0),
         T(out_of_memory),
+        T(an_end_that_the_relay_lost_is_the_kubelet_s),
         T(could_not_be_started),
         T(evicted),
         T(evicted_for_a_strange_reason),
