@@ -417,7 +417,8 @@ bool run_job_dismiss(const struct view *v, struct decision *d, const struct run_
         }
         if (!all)
                 return false;
-        d->exist.n = 0; /* nothing of a run that has ended is made again, and nothing may hold up its outcome */
+        d->exist.n =
+                0; /* nothing of a run that has ended is made again, and nothing may hold up its outcome */
         for (size_t i = 0; i < ARRAY_LEN(types); i++)
                 if (found[i] && run_is_ours(v, found[i]->json))
                         decide_absent(d, found[i]);
