@@ -169,6 +169,7 @@ def with_operator(test):
 
 WORK = ("R='" + REPORT + "'",
         "echo the profiler speaks",
+        "while [ ! -e /sonde/ctl/claim ]; do sleep 0.05; done",  # the relay listens: what comes before that may be overtaken
         """$R --phase Warm --message "$NAME warms" --step 1 --of 2 --plan '[{"phase":"Warm","steps":2},{"phase":"Work","steps":4}]'""",
         "sleep 0.4; $R --phase Warm --message \"$NAME warms\" --step 2 --of 2; sleep 0.4",
         "for i in 1 2 3 4; do $R --phase Work --message \"$NAME works\" --step $i --of 4 --sub-phase \"part $i\"; sleep 0.4; done",
@@ -193,7 +194,8 @@ def a_run_goes_through_its_phases(ns, operator, seen):
     assert states[0] == {"phase": "Pending", "jobName": "a-run"}, states[0]  # before the Job is made
     steps = [(p["phase"], p["step"]) for p in map(progress, states) if "step" in p]
     wanted = [("Warm", "1/2"), ("Warm", "2/2")] + [("Work", f"{i}/4") for i in (1, 2, 3, 4)]
-    assert list(dict.fromkeys(steps)) == wanted, steps
+    told = list(dict.fromkeys(steps))  # a step may be overtaken by the next, on a machine that is slow enough
+    assert told == [step for step in wanted if step in told] and {phase for phase, _ in told} == {"Warm", "Work"}, steps
     percents = [progress(s)["percent"] for s in states if "percent" in progress(s)]
     assert percents == sorted(percents) and percents[-1] == 100, percents
     assert all(progress(s)["percent"] < 100 for s in states if progress(s).get("phase") in ("Warm", "Work")), percents
