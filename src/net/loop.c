@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/pidfd.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -460,10 +461,13 @@ static void signal_fd_ready(struct io *io, uint32_t events)
 
 void signals_reset(void)
 {
+        static const unsigned long by_default[4]; /* a kernel's struct sigaction */
         sigset_t none;
 
+        /* Also the two that the C library keeps for itself and signal() does not touch: they may be ignored, too. */
         for (int i = 1; i < NSIG; i++)
-                (void)signal(i, SIG_DFL);
+                if (signal(i, SIG_DFL) == SIG_ERR)
+                        (void)syscall(SYS_rt_sigaction, i, by_default, NULL, sizeof(uint64_t));
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
 }
