@@ -202,15 +202,19 @@ def a_second_pod_is_the_next_attempt_and_the_first_one_gives_way(run):
 
 
 def an_attempt_that_ended_does_not_shut_the_next_one_out(run):
-    for number, uid in enumerate(("pod-a", "pod-b", "pod-c"), 1):
+    ends = ({"code": 0, "told": True}, {"code": 1}, {"code": 0})  # told to end, it was not done
+    for number, (uid, end) in enumerate(zip(("pod-a", "pod-b", "pod-c"), ends), 1):
         pod = Pod(uid)
         pod.start()
         with run.relay(pod) as relay:
             run.until(podUID=uid)
             pod.report()
-            pod.end(code=number - 1)
+            pod.end(**end)
             assert relay.wait(PATIENCE) == 0, relay.lines
-        assert run.fence() == (str(number), uid, "Failed" if number > 1 else "Succeeded")
+        assert run.fence() == (str(number), uid, "Failed" if number < 3 else "Succeeded")
+    with run.relay(Pod("pod-d")) as relay:  # a success is never wiped by another pod of its Job
+        assert relay.wait(PATIENCE) == 0, relay.lines
+    assert run.fence() == ("3", "pod-c", "Succeeded")
 
 
 def a_killed_relay_goes_on_where_it_was(run):
