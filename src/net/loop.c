@@ -18,16 +18,15 @@
  * the price of one idle turn when the stale time comes.
  *
  * Under load most of a turn's cost is in waking up for one small thing. A loop with a pace therefore sleeps until its
- * next beat once turns come much faster than that, and goes on so while it finds several things waiting; below that it
- * is as quick as any.
+ * next beat once turns come much faster than that, and goes on so while each beat finds something waiting; a loop
+ * that has less to do is as quick as any.
  */
 
 enum {
         BATCH = 64,
         SIGNALS = 65,
-        RUSH = 8,        /* turns at less than an eighth of the pace... */
-        RUSH_TURNS = 16, /* ...so many one after the other: from then on at the pace */
-        FEW = 4,         /* until a rest brings less than so many descriptors */
+        RUSH = 4,       /* turns at less than a quarter of the pace... */
+        RUSH_TURNS = 8, /* ...so many one after the other: from then on at the pace */
 };
 #define WORTH_WAKING ((usec_t)500)
 
@@ -355,7 +354,7 @@ static void wait_at_pace(struct loop *loop)
         wait_for_events(loop, -1);
         loop->rush = loop->now - last < loop->pace / RUSH ? loop->rush + 1 : 0;
         if (rested)
-                loop->paced = loop->n_batch >= FEW;
+                loop->paced = loop->now - last < 2 * loop->pace; /* until a beat brings nothing */
         else
                 loop->paced |= loop->rush >= RUSH_TURNS;
 }
