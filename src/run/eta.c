@@ -88,14 +88,6 @@ static const struct prior_phase *find_prior(const struct priors *priors, const c
         return NULL;
 }
 
-static const struct track_phase *find_phase(const struct track *t, const char *name)
-{
-        for (uint32_t i = 0; i < t->n; i++)
-                if (streq(t->phases[i].name, name))
-                        return &t->phases[i];
-        return NULL;
-}
-
 static struct expect expect_history(const struct prior_phase *p)
 {
         double runs = p ? p->runs : 0, var;
@@ -160,7 +152,7 @@ static uint32_t places_seen(const struct model *m)
         uint32_t seen = 0;
 
         for (uint32_t i = 0; i < m->plan->n; i++)
-                if (find_phase(m->t, m->plan->phases[i].name))
+                if (track_find(m->t, m->plan->phases[i].name))
                         seen = i + 1;
         return seen;
 }
@@ -319,7 +311,7 @@ static unsigned samples(const struct model *m, const struct span *own, struct sa
         unsigned n = 0, kept = 0;
 
         for (uint32_t i = 0; i < m->plan->n; i++) {
-                const struct track_phase *p = find_phase(m->t, m->plan->phases[i].name);
+                const struct track_phase *p = track_find(m->t, m->plan->phases[i].name);
                 double seconds, var = square(m->expect[i].spread);
 
                 if (!p || !(m->expect[i].cost > 0) || (!p->ended && !own))
@@ -495,7 +487,7 @@ static double percent_of(const struct model *m)
                 return 100;
         /* All before the furthest are done, it is as far as it was: neither takes anything back when a run goes back. */
         for (uint32_t i = 0; i < m->plan->n; i++) {
-                const struct track_phase *p = find_phase(t, m->plan->phases[i].name);
+                const struct track_phase *p = track_find(t, m->plan->phases[i].name);
 
                 sum += m->expect[i].cost;
                 if (i < seen)

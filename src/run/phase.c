@@ -3,8 +3,6 @@
  */
 #include "run/phase.h"
 
-enum { STEPS_MAX = 1000000000 };
-
 /* How many the design has besides the two ends. */
 enum {
         DGDR_PHASES = 0
@@ -91,7 +89,7 @@ static int parse_steps(const struct json *j, uint32_t *ret)
 {
         int64_t v = 0;
 
-        if (j && j->type != JSON_NULL && (!json_to_i64(j, &v) || v < 0 || v > STEPS_MAX))
+        if (j && j->type != JSON_NULL && (!json_to_i64(j, &v) || v < 0 || v > RUN_STEPS_MAX))
                 return -1;
         *ret = (uint32_t)v;
         return 0;

@@ -15,7 +15,12 @@
 
 #include "json/json.h"
 
-enum { RUN_PHASES_MAX = 32, RUN_PHASE_NAME_MAX = 63, RUN_WEIGHT_MAX = 1000000000 };
+enum {
+        RUN_PHASES_MAX = 32,
+        RUN_PHASE_NAME_MAX = 63,
+        RUN_STEPS_MAX = 1000000000, /* of one phase */
+        RUN_WEIGHT_MAX = 1000000000,
+};
 
 struct run_phase {
         char name[RUN_PHASE_NAME_MAX + 1];

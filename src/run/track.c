@@ -7,7 +7,7 @@
 
 #include "run/status.h"
 
-enum { STEPS_MAX = 1000000000, KEPT_WHOLE = 9 };
+enum { KEPT_WHOLE = 9 };
 
 /* A step 0 that lasts this part of step 1 was a step; a last step shorter than this part of the others was none. */
 #define ZERO_IS_A_STEP  0.2
@@ -36,7 +36,7 @@ static void merge_blocks(struct track_phase *p)
 
 static void add_steps(struct track_phase *p, uint32_t n, double seconds)
 {
-        if (n > STEPS_MAX - p->done) /* nobody does so many: what is more is not counted */
+        if (n > RUN_STEPS_MAX - p->done) /* nobody does so many: what is more is not counted */
                 return;
         p->done += n;
         p->sum += seconds;
@@ -92,7 +92,7 @@ static uint32_t total_of(const struct run_status *s)
         int number = s->plan ? run_phase_number(s->plan, s->phase) : 0;
 
         if (s->total_steps > 0)
-                return s->total_steps <= STEPS_MAX ? (uint32_t)s->total_steps : 0;
+                return s->total_steps <= RUN_STEPS_MAX ? (uint32_t)s->total_steps : 0;
         return number >= 1 && (uint32_t)number <= s->plan->n ? s->plan->phases[number - 1].steps : 0;
 }
 
@@ -100,7 +100,7 @@ static void step_event(struct track *t, struct track_phase *p, const struct run_
 {
         uint32_t step;
 
-        if (!s->has_progress || s->current_step < 0 || s->current_step > STEPS_MAX)
+        if (!s->has_progress || s->current_step < 0 || s->current_step > RUN_STEPS_MAX)
                 return;
         step = (uint32_t)s->current_step;
         p->total = total_of(s);
@@ -131,7 +131,7 @@ static void last_step(struct track *t, struct track_phase *p, usec_t now)
 
 /* ---- phases */
 
-static struct track_phase *present(struct track *t)
+const struct track_phase *track_present(const struct track *t)
 {
         for (uint32_t i = 0; i < t->n; i++)
                 if (!t->phases[i].ended)
@@ -139,10 +139,10 @@ static struct track_phase *present(struct track *t)
         return NULL;
 }
 
-const struct track_phase *track_present(const struct track *t)
+const struct track_phase *track_find(const struct track *t, const char *name)
 {
         for (uint32_t i = 0; i < t->n; i++)
-                if (!t->phases[i].ended)
+                if (streq(t->phases[i].name, name))
                         return &t->phases[i];
         return NULL;
 }
@@ -152,12 +152,10 @@ double track_phase_seconds(const struct track_phase *p, usec_t now)
         return p->before + seconds_of(usec_sub(p->ended ? p->ended : now, p->began));
 }
 
-static struct track_phase *find(struct track *t, const char *name)
+/* P of T, to be changed; NULL stays NULL. */
+static struct track_phase *own(struct track *t, const struct track_phase *p)
 {
-        for (uint32_t i = 0; i < t->n; i++)
-                if (streq(t->phases[i].name, name))
-                        return &t->phases[i];
-        return NULL;
+        return p ? &t->phases[p - t->phases] : NULL;
 }
 
 static void end_phase(struct track *t, struct track_phase *p, usec_t now)
@@ -168,7 +166,7 @@ static void end_phase(struct track *t, struct track_phase *p, usec_t now)
 
 static struct track_phase *begin_phase(struct track *t, const char *name, usec_t now)
 {
-        struct track_phase *p = find(t, name);
+        struct track_phase *p = own(t, track_find(t, name));
 
         if (p) { /* back in it */
                 p->before += seconds_of(p->ended - p->began);
@@ -236,7 +234,7 @@ bool track_event(struct track *t, const struct run_status *s, usec_t now)
         t->moved = now;
         if (s->overall > 0)
                 t->percent = MAX(t->percent, MIN(s->overall, 100.0));
-        p = present(t);
+        p = own(t, track_present(t));
         if (p && !streq(p->name, s->phase))
                 end_phase(t, p, now);
         if (run_phase_terminal(s->phase)) {
@@ -417,7 +415,7 @@ static int parse_block(const struct json *j, struct track_block *ret)
         double v;
 
         if (json_is(j, JSON_ARRAY)) {
-                if (j->len != 2 || !json_to_u64(json_index(j, 0), &steps) || !steps || steps > STEPS_MAX)
+                if (j->len != 2 || !json_to_u64(json_index(j, 0), &steps) || !steps || steps > RUN_STEPS_MAX)
                         return -1;
                 seconds = json_index(j, 1);
         }
@@ -464,15 +462,15 @@ static int parse_phase(const struct json *j, struct track *t, struct err *err)
         if (!json_is(j, JSON_OBJECT) || run_phase_fault(name))
                 return bad(err, "name");
         memcpy(p->name, name.p, name.n);
-        if (find(t, p->name) || run_phase_terminal(p->name))
+        if (track_find(t, p->name) || run_phase_terminal(p->name))
                 return bad(err, "name");
         if (parse_place(j, t, p, err) < 0 || get_number(j, "before", SECONDS_MAX, &p->before, err) < 0 ||
-            get_count(j, "total", STEPS_MAX, &p->total, err) < 0 ||
-            get_count(j, "done", STEPS_MAX, &p->done, err) < 0 ||
+            get_count(j, "total", RUN_STEPS_MAX, &p->total, err) < 0 ||
+            get_count(j, "done", RUN_STEPS_MAX, &p->done, err) < 0 ||
             get_number(j, "sum", SECONDS_MAX, &p->sum, err) < 0 ||
             get_float(j, "longest", SECONDS_MAX, &p->longest, err) < 0 ||
             get_float(j, "share", 1, &p->share, err) < 0 ||
-            get_count(j, "step", STEPS_MAX, &p->step, err) < 0 ||
+            get_count(j, "step", RUN_STEPS_MAX, &p->step, err) < 0 ||
             get_float(j, "atZero", SECONDS_MAX, &p->at_zero, err) < 0 ||
             parse_blocks(json_at(j, "blocks"), p, err) < 0)
                 return -1;
@@ -518,7 +516,7 @@ void priors_add(struct priors *p, const char *phase, double seconds, double step
         struct prior_phase *x = NULL;
         double step = steps > 0 ? step_seconds / steps : 0, sq, delta;
 
-        if (!(seconds >= 0 && seconds <= SECONDS_MAX && steps >= 0 && steps <= STEPS_MAX && step >= 0 &&
+        if (!(seconds >= 0 && seconds <= SECONDS_MAX && steps >= 0 && steps <= RUN_STEPS_MAX && step >= 0 &&
               step <= SECONDS_MAX))
                 return; /* a database may have been written by others */
         for (unsigned i = 0; i < p->n; i++)

@@ -78,7 +78,8 @@ struct track {
 bool track_event(struct track *t, const struct run_status *s, usec_t now);
 /* The phase under way; NULL: none. */
 const struct track_phase *track_present(const struct track *t);
-double track_phase_seconds(const struct track_phase *p, usec_t now); /* spent in it up to NOW */
+const struct track_phase *track_find(const struct track *t, const char *name); /* NULL: it was not seen */
+double track_phase_seconds(const struct track_phase *p, usec_t now);           /* spent in it up to NOW */
 /*
  * Compact JSON: at most 3 KiB for 9 phases of the design, 8 KiB in any case (blocks of ended phases are left out when there
  * are more than 9); and back. Times are in milliseconds, those after the first relative to it. Unknown members pass, all
