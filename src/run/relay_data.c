@@ -15,8 +15,6 @@ enum { PATCH_MAX = 4 << 20, NUMBER_MAX = 24 };
 #define ENDING_EVERY \
         (1 * USEC_PER_SEC) /* after relay_terminate(): a last checkpoint is about to be written */
 
-static const struct json_limits MAP_LIMITS = {.bytes = 8 << 20, .depth = 32, .nodes = 10000};
-
 /* ---- when */
 
 static int wanted_level(const struct relay *r)
@@ -39,14 +37,12 @@ bool relay_data_settled(const struct relay *r)
 
 void relay_data_look(struct relay *r)
 {
-        static const char *const names[] = {
-                [RELAY_RESULT] = RUN_RESULT_FILE, [RELAY_CHECKPOINT] = RUN_CHECKPOINT_FILE};
         struct stat st;
 
         for (size_t i = 0; i < RELAY_FILES; i++) {
                 struct relay_stamp is = {0};
 
-                if (fstatat(r->places[PLACE_DIR].fd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+                if (fstatat(r->places[PLACE_DIR].fd, relay_names[i].file, &st, AT_SYMLINK_NOFOLLOW) == 0)
                         is = (struct relay_stamp){(uint64_t)st.st_dev, (uint64_t)st.st_ino,
                                                   (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
                                                   (uint64_t)st.st_mtim.tv_nsec};
@@ -95,9 +91,9 @@ static void take_keys(struct relay_data *d, const struct json *values, bool bina
 static void take_sizes(struct relay_data *d, const struct json *data, const struct json *binary)
 {
         for (size_t i = 0; i < RELAY_FILES; i++) {
-                _cleanup_(free_ptr) char *gz = xasprintf("%s.gz", relay_file_keys[i]);
+                _cleanup_(free_ptr) char *gz = xasprintf("%s.gz", relay_names[i].key);
 
-                d->there[i] = json_text(json_at(data, relay_file_keys[i])).n +
+                d->there[i] = json_text(json_at(data, relay_names[i].key)).n +
                               json_text(json_at(binary, gz)).n / 4 * 3;
         }
 }
@@ -120,7 +116,7 @@ static int read_map(struct relay *r, struct str body, struct err *err)
         const struct json *data;
         const char *pod;
 
-        if (doc_parse(&doc, body, &MAP_LIMITS, err) < 0)
+        if (doc_parse(&doc, body, &RELAY_MAP_LIMITS, err) < 0)
                 return -1;
         data = json_at(doc.root, "data");
         pod = json_str_or(data, RUN_KEY_POD, "");
@@ -215,7 +211,7 @@ static void plan_file(struct relay *r, size_t which, struct arena *a)
 {
         struct relay_data *d = &r->data;
         const struct relay_value *v = &d->ready->files[which];
-        const char *plain = relay_file_keys[which], *gz = arena_join(a, plain, ".gz", "");
+        const char *plain = relay_names[which].key, *gz = arena_join(a, plain, ".gz", "");
         bool taken_over = !d->claimed && of_one_attempt(plain); /* removed already */
 
         if (which == RELAY_CHECKPOINT && d->ready->forget)
@@ -360,7 +356,7 @@ bool relay_data_step(struct relay *r)
 static void remember_size(struct relay_data *d, const struct relay_data_op *op)
 {
         for (size_t i = 0; i < RELAY_FILES; i++) {
-                if (!str_has_prefix(str_of(op->key), str_of(relay_file_keys[i])))
+                if (!str_has_prefix(str_of(op->key), str_of(relay_names[i].key)))
                         continue;
                 d->there[i] = op->remove ? 0 : op->value.n;
                 if (op->remove)
@@ -385,7 +381,7 @@ void relay_data_answered(struct relay *r, struct str body)
         _cleanup_(doc_done) struct doc doc = DOC_INIT;
         struct relay_data *d = &r->data;
 
-        if (doc_parse(&doc, body, &MAP_LIMITS, NULL) < 0 || take_version(d, doc.root, NULL) < 0)
+        if (doc_parse(&doc, body, &RELAY_MAP_LIMITS, NULL) < 0 || take_version(d, doc.root, NULL) < 0)
                 d->known = false;
         remember_keys(d);
         d->claimed = true;

@@ -21,14 +21,9 @@ enum { PROBLEM_MAX = 2 * RELAY_PROBLEM_LEN, ENTRY_ROOM = 256, KEY_MAX = 253, ROO
 
 #define ARTIFACT_PREFIX "artifact."
 
-const char *const relay_file_keys[RELAY_FILES] = {
-        [RELAY_RESULT] = RUN_KEY_RESULT,
-        [RELAY_CHECKPOINT] = RUN_KEY_CHECKPOINT,
-};
-
-static const char *const file_names[RELAY_FILES] = {
-        [RELAY_RESULT] = RUN_RESULT_FILE,
-        [RELAY_CHECKPOINT] = RUN_CHECKPOINT_FILE,
+const struct relay_name relay_names[RELAY_FILES] = {
+        [RELAY_RESULT] = {RUN_RESULT_FILE, RUN_KEY_RESULT},
+        [RELAY_CHECKPOINT] = {RUN_CHECKPOINT_FILE, RUN_KEY_CHECKPOINT},
 };
 
 static _printf_(2, 3) void complain(struct relay_gather *g, const char *fmt, ...)
@@ -92,7 +87,7 @@ static void gather_file(struct relay_gather *g, int which)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(RELAY_FILE_MAX);
         struct relay_value *v = &g->files[which];
-        const char *name = file_names[which];
+        const char *name = relay_names[which].file;
         struct err err = ERR_INIT;
         int got = run_file_read(g->dir_fd, name, RELAY_FILE_MAX, &text, &err);
 
@@ -107,7 +102,7 @@ static void gather_file(struct relay_gather *g, int which)
         if (got == 0) {
                 v->size = text.n;
                 sha256_hex(buf_str(&text), v->sha256);
-                got = fill(g, v, relay_file_keys[which], buf_str(&text), &err);
+                got = fill(g, v, relay_names[which].key, buf_str(&text), &err);
         }
         if (got < 0) {
                 buf_done(&v->content);
@@ -132,7 +127,7 @@ static void count_what_stays(struct relay_gather *g, int which)
         } else if (which == RELAY_CHECKPOINT && there > g->left) {
                 g->forget = true;
                 complain(g, "the last %s (%zu bytes) is not kept: there is no room for it beside the result",
-                         file_names[which], there);
+                         relay_names[which].file, there);
         } else {
                 g->left -= MIN(there, g->left);
         }
@@ -373,7 +368,7 @@ bool relay_gather_drop(struct relay_gather *g)
                 } else if (order[i] == RELAY_CHECKPOINT && g->there[order[i]] && !g->forget) {
                         g->forget = true;
                         complain(g, "the last %s is not kept: the API server refuses the ConfigMap with it",
-                                 file_names[order[i]]);
+                                 relay_names[order[i]].file);
                         return true;
                 }
         }

@@ -41,6 +41,13 @@ struct relay_value {
 };
 
 enum { RELAY_RESULT, RELAY_CHECKPOINT, RELAY_FILES };
+
+struct relay_name {
+        const char *file; /* in the run directory */
+        const char *key;  /* in the ConfigMap; ".gz" follows when it is gzipped */
+};
+extern const struct relay_name relay_names[RELAY_FILES];
+
 /* How final what is gathered is. Result and checkpoint never wait for the artifacts, which may take long to read. */
 enum { RELAY_LEVEL_NONE, RELAY_LEVEL_FLUSH, RELAY_LEVEL_END, RELAY_LEVEL_ARTIFACTS };
 
@@ -70,7 +77,6 @@ void relay_gather_free(struct relay_gather *g); /* one that is not under way */
 bool relay_gather_drop(struct relay_gather *g);
 /* artifacts.json; NULL: there is nothing to list. */
 struct json *relay_gather_list(const struct relay_gather *g, struct arena *a);
-extern const char *const relay_file_keys[RELAY_FILES];
 
 /* ---- relay_data.c */
 
@@ -193,6 +199,7 @@ void relay_claim_write(const struct relay *r, uint64_t attempt);
 void relay_files_restore(struct relay *r, const struct json *data);
 
 /* relay_send.c */
+extern const struct json_limits RELAY_MAP_LIMITS; /* of either ConfigMap as it is read */
 void relay_send_read(struct relay *r);
 void relay_send_state(struct relay *r, enum run_state state);
 void relay_send_note(struct relay *r);

@@ -13,7 +13,7 @@
 #define BARRED_AGAIN    (500 * USEC_PER_MS)
 #define API_LOST_FOR    (600 * USEC_PER_SEC)
 
-static const struct json_limits MAP_LIMITS = {.bytes = 8 << 20, .depth = 32, .nodes = 10000};
+const struct json_limits RELAY_MAP_LIMITS = {.bytes = 8 << 20, .depth = 32, .nodes = 10000};
 
 static usec_t now(const struct relay *r)
 {
@@ -115,7 +115,7 @@ static void claim(struct relay *r, const struct run_fence *seen, const struct js
 static int read_map(struct relay *r, struct str body, struct run_fence *ret, struct err *err)
 {
         doc_done(&r->present);
-        if (doc_parse(&r->present, body, &MAP_LIMITS, err) < 0 ||
+        if (doc_parse(&r->present, body, &RELAY_MAP_LIMITS, err) < 0 ||
             run_fence_read(json_at(r->present.root, "data"), ret, err) < 0)
                 return err_wrap(err, "ConfigMap %s/%s", r->config.ns, r->config.status_map);
         return 0;
