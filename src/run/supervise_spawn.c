@@ -29,6 +29,17 @@ bool spawn_in_foreground(void)
         return false;
 }
 
+/* The next place of NAME in REST of the search path, to be freed; NULL: there is none. */
+static char *next_place(struct str *rest, const char *name)
+{
+        struct str dir;
+
+        if (!rest->p || !name[0])
+                return NULL;
+        dir = str_split(rest, ':');
+        return xasprintf("%.*s%s%s", STR_ARG(dir), dir.n ? "/" : "", name);
+}
+
 /* ---- in the child */
 
 /* As execvp(), but never by way of a shell. Returns only when it failed: errno. */
@@ -36,19 +47,17 @@ static int run_program(char *const *argv)
 {
         struct str rest = str_of(search_path());
         int why = ENOENT;
+        char *file;
 
         if (strchr(argv[0], '/')) {
                 execv(argv[0], argv);
                 return errno;
         }
-        while (rest.p && argv[0][0]) {
-                struct str dir = str_split(&rest, ':');
-                _cleanup_(free_ptr) char *file = xasprintf("%.*s%s%s", STR_ARG(dir), dir.n ? "/" : "",
-                                                           argv[0]);
-
+        while ((file = next_place(&rest, argv[0]))) {
                 execv(file, argv);
                 if (errno != ENOENT && errno != ENOTDIR)
                         why = errno; /* it is there, but cannot be run: that says more */
+                free(file);
         }
         return why;
 }
@@ -75,15 +84,14 @@ static _noreturn_ void child(const struct spawn *s, pid_t parent, int report_fd)
 static bool in_path(const char *name)
 {
         struct str rest = str_of(search_path());
+        bool found = false;
+        char *file;
 
-        while (rest.p) {
-                struct str dir = str_split(&rest, ':');
-                _cleanup_(free_ptr) char *file = xasprintf("%.*s%s%s", STR_ARG(dir), dir.n ? "/" : "", name);
-
-                if (*name && access(file, F_OK) == 0)
-                        return true;
+        while (!found && (file = next_place(&rest, name))) {
+                found = access(file, F_OK) == 0;
+                free(file);
         }
-        return false;
+        return found;
 }
 
 static int explain(const char *name, int why, int *ret_status, struct err *err)
