@@ -143,14 +143,11 @@ int cmd_relay(int argc, char **argv)
         struct clock clock = CLOCK_REAL;
         struct err err = ERR_INIT;
         struct log log;
-        int code = options_parse(options, &usage, &argc, argv);
+        int code = options_parse_only(options, &usage, argc, argv);
 
         if (code >= 0)
                 return code;
-        if (argc > 1)
-                cli_error("relay takes no arguments, and '%s' is one; see '%s help relay'", argv[1],
-                          cli_name());
-        if (argc > 1 || !complete(&q))
+        if (!complete(&q))
                 return EXIT_USAGE;
         keep_small();
         log_init(&log, STDERR_FILENO, LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT, &clock);

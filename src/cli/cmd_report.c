@@ -146,14 +146,10 @@ int cmd_report(int argc, char **argv)
         };
         struct run_plan plan = {.n = 0};
         struct err err = ERR_INIT;
-        int code = options_parse(options, &usage, &argc, argv);
+        int code = options_parse_only(options, &usage, argc, argv);
 
         if (code >= 0)
                 return code;
-        if (argc > 1) {
-                cli_error("report takes no arguments, only options; see --help");
-                return EXIT_USAGE;
-        }
         if (check(&q) < 0 || (q.plan && parse_plan(q.plan, &plan) < 0))
                 return EXIT_USAGE;
         if (!report(&q, &plan, &err))

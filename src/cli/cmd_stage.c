@@ -31,14 +31,10 @@ int cmd_stage(int argc, char **argv)
         struct clock clock = CLOCK_REAL;
         struct err err = ERR_INIT;
         struct log log;
-        int code = options_parse(options, &usage, &argc, argv);
+        int code = options_parse_only(options, &usage, argc, argv);
 
         if (code >= 0)
                 return code;
-        if (argc > 1) {
-                cli_error("stage takes no arguments, not '%s'; see '%s help stage'", argv[1], cli_name());
-                return EXIT_USAGE;
-        }
         log_init(&log, STDERR_FILENO, LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT, &clock);
         if (run_stage(&s, &log, &err) < 0) {
                 cli_error("cannot prepare the run: %s", err.text);

@@ -119,3 +119,14 @@ int options_parse(const struct option_def *table, const struct usage *usage, int
         *argc = n;
         return GO_ON;
 }
+
+int options_parse_only(const struct option_def *table, const struct usage *usage, int argc, char **argv)
+{
+        int r = options_parse(table, usage, &argc, argv);
+
+        if (r != GO_ON || argc == 1)
+                return r;
+        cli_error("%s takes no arguments, and '%s' is one; see '%s help %s'", argv[0], argv[1], cli_name(),
+                  argv[0]);
+        return EXIT_USAGE;
+}

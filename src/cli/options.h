@@ -44,3 +44,5 @@ struct usage {
 /* Moves the arguments to the front of argv[1..]; *ARGC counts argv[0] and them. Returns the exit status when there is
  * nothing more to do (help was printed, or what was wrong was said), and -1 to go on. */
 int options_parse(const struct option_def *table, const struct usage *usage, int *argc, char **argv);
+/* The same for a subcommand (argv[0]) that takes options alone. */
+int options_parse_only(const struct option_def *table, const struct usage *usage, int argc, char **argv);
