@@ -119,17 +119,11 @@ size_t conn_send(struct conn *c, struct str data)
         if (!c->handshaking && conn_unsent(c) == 0)
                 sent = send_some(c, data);
         if (!c->broken && sent < data.n) {
-                conn_queue(c, str_n(data.p + sent, data.n - sent));
+                buf_addstr(&c->out, str_n(data.p + sent, data.n - sent));
                 c->stuck = !c->handshaking;
                 set_interest(c, reading(c));
         }
         return sent;
-}
-
-void conn_queue(struct conn *c, struct str data)
-{
-        if (c->fd >= 0 && !c->broken)
-                buf_addstr(&c->out, data);
 }
 
 void conn_flush(struct conn *c)

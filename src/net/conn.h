@@ -48,8 +48,6 @@ void conn_close(struct conn *c);
 
 /* Sends now what the kernel takes and keeps the rest. Returns how many bytes left now. */
 size_t conn_send(struct conn *c, struct str data);
-/* Adds to what waits, without sending. */
-void conn_queue(struct conn *c, struct str data);
 void conn_flush(struct conn *c);
 size_t conn_unsent(const struct conn *c);
 /* No more on_data and on_end until it is lifted. */

@@ -202,7 +202,7 @@ void io_set(struct io *io, uint32_t events)
         epoll_ctl(io->loop->epoll_fd, EPOLL_CTL_MOD, io->fd, &ev);
 }
 
-void io_remove_internal(struct io *io)
+static void io_remove_internal(struct io *io)
 {
         struct loop *loop = io->loop;
 

@@ -15,7 +15,6 @@ char *loop_scratch(struct loop *loop);
 /* For descriptors of the loop itself, which do not count as something to wait for. */
 int io_add_internal(struct loop *loop, struct io *io, int fd, uint32_t events,
                     void (*fn)(struct io *io, uint32_t events));
-void io_remove_internal(struct io *io);
 
 /* ---- worker.c: one thread, started with the first work */
 struct worker;
