@@ -1,7 +1,6 @@
 #include "unit/operator_rig.h"
 
 #include <sqlite3.h>
-#include <unistd.h>
 
 static void open_history(struct rig *r, const char *path)
 {
@@ -168,27 +167,14 @@ static void sql(const char *path, const char *text)
 
 static int setup_file(void **state)
 {
+        char dir[UNIT_DIR_LEN];
         struct rig *r;
 
         setup(state);
         r = *state;
-        snprintf(r->dir, sizeof(r->dir), "/tmp/sonde-history-XXXXXX");
-        assert_non_null(mkdtemp(r->dir));
-        snprintf(r->path, sizeof(r->path), "%s/h.db", r->dir);
+        unit_dir(dir);
+        snprintf(r->path, sizeof(r->path), "%s/h.db", dir);
         open_history(r, r->path);
-        return 0;
-}
-
-static int teardown_file(void **state)
-{
-        struct rig *r = *state;
-        char dir[sizeof(r->dir)], path[sizeof(r->path)];
-
-        memcpy(dir, r->dir, sizeof(dir));
-        memcpy(path, r->path, sizeof(path));
-        teardown(state);
-        unlink(path);
-        rmdir(dir);
         return 0;
 }
 
@@ -261,7 +247,7 @@ static void a_status_that_is_there_is_not_recorded_again(void **state)
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-#define F(name) cmocka_unit_test_setup_teardown(name, setup_file, teardown_file)
+#define F(name) cmocka_unit_test_setup_teardown(name, setup_file, teardown)
 
 static const struct CMUnitTest tests[] = {
         T(no_history_is_answered_at_once),

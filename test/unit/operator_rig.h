@@ -6,6 +6,7 @@
 #pragma once
 
 #include "unit/api_rig.h"
+#include "unit/dir.h"
 
 #include "operator/runtime.h"
 
@@ -42,7 +43,7 @@ struct rig {
         const struct controller *controllers[1];
         struct operator* op;
         struct history *history;
-        char dir[40], path[48]; /* of its file */
+        char path[UNIT_DIR_LEN + 8]; /* of its file */
         struct request *watch, *maps_watch;
         unsigned drained, version;
         bool forbid, free_when_drained, wait_to_lead;

@@ -1,27 +1,12 @@
 /*
  * Percentage, ETA and not moving: what they say of small stories, and how good they are over all recorded runs.
  */
-#include "run/track.h"
-#include "unit/unit.h"
+#include "unit/track_rig.h"
 
 #include <glob.h>
 #include <math.h>
 
 #include "replay/replay.h"
-
-static const usec_t T0 = 1767225600 * USEC_PER_SEC;
-
-static void say(struct track *t, double at, const char *phase, int64_t step, int64_t total)
-{
-        struct run_status status = {.phase = phase,
-                                    .message = "",
-                                    .has_progress = step >= 0,
-                                    .current_step = step,
-                                    .total_steps = total,
-                                    .overall = -1};
-
-        track_event(t, &status, T0 + (usec_t)(at * 1e6));
-}
 
 static struct progress see(const struct track *t, const struct run_plan *plan, const struct priors *priors,
                            double at)

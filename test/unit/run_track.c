@@ -1,201 +1,174 @@
 /*
  * What remains of a run's events: phases, steps, whatever the writer's habits and the clock.
  */
-#include "run/track.h"
-#include "unit/unit.h"
+#include "unit/track_rig.h"
 
-static const usec_t T0 = 1767225600 * USEC_PER_SEC;
-
-/* A run told in seconds after its begin. */
-struct story {
-        struct track t;
-        bool news; /* of the last event */
-};
-
-static void say(struct story *s, double at, const char *phase, int64_t step, int64_t total)
+static const struct track_phase *phase(const struct track *t, const char *name)
 {
-        struct run_status status = {.phase = phase,
-                                    .message = "",
-                                    .has_progress = step >= 0,
-                                    .current_step = step,
-                                    .total_steps = total,
-                                    .overall = -1};
+        const struct track_phase *p = track_find(t, name);
 
-        s->news = track_event(&s->t, &status, T0 + (usec_t)(at * 1e6));
-}
-
-static const struct track_phase *phase(const struct story *s, const char *name)
-{
-        for (uint32_t i = 0; i < s->t.n; i++)
-                if (streq(s->t.phases[i].name, name))
-                        return &s->t.phases[i];
-        fail_msg("there is no phase %s", name);
-        return NULL;
+        if (!p)
+                fail_msg("there is no phase %s", name);
+        return p;
 }
 
 static void a_step_lasts_until_the_next_one_is_said_or_its_phase_ends(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
         const struct track_phase *p;
 
-        say(&s, 0, "Load", -1, 0);
-        say(&s, 10, "Measure", 1, 3);
-        say(&s, 12, "Measure", 2, 3);
-        say(&s, 15, "Measure", 3, 3);
-        say(&s, 19, "Complete", -1, 0);
-        p = phase(&s, "Measure");
+        say(&t, 0, "Load", -1, 0);
+        say(&t, 10, "Measure", 1, 3);
+        say(&t, 12, "Measure", 2, 3);
+        say(&t, 15, "Measure", 3, 3);
+        say(&t, 19, "Complete", -1, 0);
+        p = phase(&t, "Measure");
         assert_true(p->began == T0 + 10 * USEC_PER_SEC && p->ended == T0 + 19 * USEC_PER_SEC);
         assert_int_equal(p->done, 3);
         assert_true(p->sum == 9 && p->longest == 4);
         assert_int_equal(p->n_blocks, 3);
         assert_true(p->blocks[1].steps == 1 && p->blocks[1].seconds == 3);
-        assert_true(track_phase_seconds(phase(&s, "Load"), 0) == 10);
-        assert_true(s.t.ended == p->ended && s.t.complete);
-        assert_null(track_present(&s.t));
+        assert_true(track_phase_seconds(phase(&t, "Load"), 0) == 10);
+        assert_true(t.ended == p->ended && t.complete);
+        assert_null(track_present(&t));
 }
 
 static void the_same_status_again_is_no_news(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
         struct run_status status = {.phase = "Load", .message = "one", .timestamp = 1, .sequence = 1};
 
-        assert_true(track_event(&s.t, &status, T0));
+        assert_true(track_event(&t, &status, T0));
         status.timestamp = 2;
         status.sequence = 2;
-        assert_false(track_event(&s.t, &status, T0 + USEC_PER_SEC));
-        assert_true(s.t.moved == T0);
+        assert_false(track_event(&t, &status, T0 + USEC_PER_SEC));
+        assert_true(t.moved == T0);
         status.message = "two";
-        assert_true(track_event(&s.t, &status, T0 + 2 * USEC_PER_SEC));
-        assert_true(s.t.moved == T0 + 2 * USEC_PER_SEC);
+        assert_true(track_event(&t, &status, T0 + 2 * USEC_PER_SEC));
+        assert_true(t.moved == T0 + 2 * USEC_PER_SEC);
         status.sub_phase = "deploying";
-        assert_true(track_event(&s.t, &status, T0 + 3 * USEC_PER_SEC));
-        assert_int_equal(s.t.n, 1);
+        assert_true(track_event(&t, &status, T0 + 3 * USEC_PER_SEC));
+        assert_int_equal(t.n, 1);
 }
 
 static void nothing_follows_the_end(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
 
-        say(&s, 0, "Load", -1, 0);
-        say(&s, 5, "Failed", -1, 0);
-        assert_true(s.news && s.t.ended && !s.t.complete);
-        say(&s, 9, "Load", -1, 0);
-        assert_false(s.news);
-        say(&s, 9, "Complete", -1, 0);
-        assert_false(s.news || s.t.complete);
-        assert_true(s.t.moved == T0 + 5 * USEC_PER_SEC);
+        say(&t, 0, "Load", -1, 0);
+        assert_true(say(&t, 5, "Failed", -1, 0) && t.ended && !t.complete);
+        assert_false(say(&t, 9, "Load", -1, 0));
+        assert_false(say(&t, 9, "Complete", -1, 0) || t.complete);
+        assert_true(t.moved == T0 + 5 * USEC_PER_SEC);
 }
 
 static void a_leap_is_as_many_steps(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
 
-        say(&s, 0, "Sweep", 1, 20);
-        say(&s, 6, "Sweep", 4, 20);
-        assert_int_equal(phase(&s, "Sweep")->done, 3);
-        assert_true(phase(&s, "Sweep")->longest == 2);
-        assert_true(phase(&s, "Sweep")->blocks[0].steps == 3 && phase(&s, "Sweep")->blocks[0].seconds == 6);
-        say(&s, 7, "Sweep", 1000000000, 1000000000);
-        assert_int_equal(phase(&s, "Sweep")->done, 999999999);
+        say(&t, 0, "Sweep", 1, 20);
+        say(&t, 6, "Sweep", 4, 20);
+        assert_int_equal(phase(&t, "Sweep")->done, 3);
+        assert_true(phase(&t, "Sweep")->longest == 2);
+        assert_true(phase(&t, "Sweep")->blocks[0].steps == 3 && phase(&t, "Sweep")->blocks[0].seconds == 6);
+        say(&t, 7, "Sweep", 1000000000, 1000000000);
+        assert_int_equal(phase(&t, "Sweep")->done, 999999999);
 }
 
 static void steps_before_the_first_that_was_seen_are_not_this_run_s(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
 
-        say(&s, 0, "Sweep", 7, 12);
-        say(&s, 4, "Sweep", 8, 12);
-        assert_int_equal(phase(&s, "Sweep")->done, 1);
-        assert_float_equal(phase(&s, "Sweep")->share, 7.0 / 12, 1e-6);
+        say(&t, 0, "Sweep", 7, 12);
+        say(&t, 4, "Sweep", 8, 12);
+        assert_int_equal(phase(&t, "Sweep")->done, 1);
+        assert_float_equal(phase(&t, "Sweep")->share, 7.0 / 12, 1e-6);
 }
 
 static void going_back_is_an_event_and_takes_nothing_back(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
 
-        say(&s, 0, "Sweep", 1, 4);
-        say(&s, 2, "Sweep", 3, 4);
-        say(&s, 5, "Sweep", 1, 4);
-        assert_true(s.news);
-        assert_int_equal(phase(&s, "Sweep")->done, 3);
-        assert_true(phase(&s, "Sweep")->share == 0.5);
-        say(&s, 6, "Refine", -1, 0);
-        say(&s, 8, "Sweep", 1, 4); /* back in a phase that had ended */
-        assert_true(s.news);
-        assert_int_equal(s.t.n, 2);
-        assert_ptr_equal(track_present(&s.t), phase(&s, "Sweep"));
-        assert_true(track_phase_seconds(phase(&s, "Sweep"), T0 + 11 * USEC_PER_SEC) == 6 + 3);
-        assert_true(track_phase_seconds(phase(&s, "Refine"), T0 + 11 * USEC_PER_SEC) == 2);
+        say(&t, 0, "Sweep", 1, 4);
+        say(&t, 2, "Sweep", 3, 4);
+        assert_true(say(&t, 5, "Sweep", 1, 4));
+        assert_int_equal(phase(&t, "Sweep")->done, 3);
+        assert_true(phase(&t, "Sweep")->share == 0.5);
+        say(&t, 6, "Refine", -1, 0);
+        assert_true(say(&t, 8, "Sweep", 1, 4)); /* back in a phase that had ended */
+        assert_int_equal(t.n, 2);
+        assert_ptr_equal(track_present(&t), phase(&t, "Sweep"));
+        assert_true(track_phase_seconds(phase(&t, "Sweep"), T0 + 11 * USEC_PER_SEC) == 6 + 3);
+        assert_true(track_phase_seconds(phase(&t, "Refine"), T0 + 11 * USEC_PER_SEC) == 2);
 }
 
 static void times_never_go_back(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
 
-        say(&s, 100, "Sweep", 1, 4);
-        say(&s, 110, "Sweep", 2, 4);
-        say(&s, 50, "Sweep", 3, 4);
-        assert_true(s.news && s.t.moved == T0 + 110 * USEC_PER_SEC);
-        say(&s, 115, "Sweep", 4, 4);
-        assert_true(phase(&s, "Sweep")->sum == 15);
+        say(&t, 100, "Sweep", 1, 4);
+        say(&t, 110, "Sweep", 2, 4);
+        assert_true(say(&t, 50, "Sweep", 3, 4) && t.moved == T0 + 110 * USEC_PER_SEC);
+        say(&t, 115, "Sweep", 4, 4);
+        assert_true(phase(&t, "Sweep")->sum == 15);
 }
 
 static void a_writer_that_says_ends_is_known_by_its_step_0(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
 
-        say(&s, 0, "Sweep", 0, 3);
-        say(&s, 4, "Sweep", 1, 3);
-        assert_false(s.t.says_ends); /* those 4 s may have been a start */
-        say(&s, 8, "Sweep", 2, 3);
-        assert_true(s.t.says_ends);
-        say(&s, 12, "Sweep", 3, 3);
-        say(&s, 12.001, "Refine", 0, 2);
-        assert_int_equal(phase(&s, "Sweep")->done, 3);
-        assert_true(phase(&s, "Sweep")->sum == 12);
-        assert_true(phase(&s, "Sweep")->share == 1);
-        say(&s, 15, "Refine", 1, 2);
-        assert_int_equal(phase(&s, "Refine")->done, 1);
-        assert_true(phase(&s, "Refine")->share == 0.5);
+        say(&t, 0, "Sweep", 0, 3);
+        say(&t, 4, "Sweep", 1, 3);
+        assert_false(t.says_ends); /* those 4 s may have been a start */
+        say(&t, 8, "Sweep", 2, 3);
+        assert_true(t.says_ends);
+        say(&t, 12, "Sweep", 3, 3);
+        say(&t, 12.001, "Refine", 0, 2);
+        assert_int_equal(phase(&t, "Sweep")->done, 3);
+        assert_true(phase(&t, "Sweep")->sum == 12);
+        assert_true(phase(&t, "Sweep")->share == 1);
+        say(&t, 15, "Refine", 1, 2);
+        assert_int_equal(phase(&t, "Refine")->done, 1);
+        assert_true(phase(&t, "Refine")->share == 0.5);
 }
 
 static void a_step_0_that_is_over_at_once_is_a_start(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
 
-        say(&s, 0, "Sweep", 0, 3);
-        say(&s, 0.1, "Sweep", 1, 3);
-        say(&s, 5.1, "Sweep", 2, 3);
-        assert_false(s.t.says_ends);
-        assert_int_equal(phase(&s, "Sweep")->done, 1);
-        assert_true(phase(&s, "Sweep")->sum == 5);
+        say(&t, 0, "Sweep", 0, 3);
+        say(&t, 0.1, "Sweep", 1, 3);
+        say(&t, 5.1, "Sweep", 2, 3);
+        assert_false(t.says_ends);
+        assert_int_equal(phase(&t, "Sweep")->done, 1);
+        assert_true(phase(&t, "Sweep")->sum == 5);
 }
 
 static void a_writer_that_says_ends_is_known_by_a_last_step_that_takes_no_time(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
 
-        say(&s, 0, "Sweep", -1, 0);
+        say(&t, 0, "Sweep", -1, 0);
         for (int i = 1; i <= 5; i++)
-                say(&s, 10 * i, "Sweep", i, 5);
-        say(&s, 50.02, "Refine", -1, 0);
-        assert_true(s.t.says_ends);
-        assert_int_equal(phase(&s, "Sweep")->done, 4); /* the first was not known to be one */
-        say(&s, 60.02, "Refine", 1, 4);
-        assert_int_equal(phase(&s, "Refine")->done, 1);
-        assert_true(phase(&s, "Refine")->sum == 10);
+                say(&t, 10 * i, "Sweep", i, 5);
+        say(&t, 50.02, "Refine", -1, 0);
+        assert_true(t.says_ends);
+        assert_int_equal(phase(&t, "Sweep")->done, 4); /* the first was not known to be one */
+        say(&t, 60.02, "Refine", 1, 4);
+        assert_int_equal(phase(&t, "Refine")->done, 1);
+        assert_true(phase(&t, "Refine")->sum == 10);
 }
 
 static void many_steps_are_kept_in_few_blocks(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
         const struct track_phase *p;
         uint32_t steps = 0;
         double seconds = 0;
 
         for (int i = 1; i <= 1001; i++)
-                say(&s, 2 * i, "Sweep", i, 5000);
-        p = phase(&s, "Sweep");
+                say(&t, 2 * i, "Sweep", i, 5000);
+        p = phase(&t, "Sweep");
         for (uint32_t i = 0; i < p->n_blocks; i++) {
                 steps += p->blocks[i].steps;
                 seconds += (double)p->blocks[i].seconds;
@@ -207,17 +180,16 @@ static void many_steps_are_kept_in_few_blocks(void **state)
 
 static void of_too_many_phases_the_oldest_go(void **state)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
         char name[16];
 
         for (int i = 0; i < 100; i++) {
                 snprintf(name, sizeof(name), "Phase%d", i);
-                say(&s, i, name, -1, 0);
-                assert_true(s.news);
-                assert_string_equal(track_present(&s.t)->name, name);
+                assert_true(say(&t, i, name, -1, 0));
+                assert_string_equal(track_present(&t)->name, name);
         }
-        assert_int_equal(s.t.n, RUN_PHASES_MAX);
-        assert_string_equal(s.t.phases[0].name, "Phase68");
+        assert_int_equal(t.n, RUN_PHASES_MAX);
+        assert_string_equal(t.phases[0].name, "Phase68");
 }
 
 static void a_plan_s_steps_stand_in_for_a_total(void **state)
@@ -236,7 +208,7 @@ static void a_plan_s_steps_stand_in_for_a_total(void **state)
 
 static struct track full_track(uint32_t phases)
 {
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
         double at = 0;
 
         for (uint32_t i = 0; i < phases; i++) {
@@ -246,11 +218,11 @@ static struct track full_track(uint32_t phases)
                 if (i >= RUN_PLAN_DGDR.n)
                         snprintf(name, sizeof(name), "AnotherPhaseOfIt%u", i);
                 for (int step = 1; step <= 16; step++) {
-                        say(&s, at, name, step, 16);
+                        say(&t, at, name, step, 16);
                         at += 100 + 7.123 * step;
                 }
         }
-        return s.t;
+        return t;
 }
 
 static void a_track_of_nine_phases_with_sixteen_steps_fits_in_3_kib(void **state)
@@ -291,16 +263,15 @@ static void a_track_comes_back_as_it_went(void **state)
 static void it_goes_on_after_coming_back(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
-        struct story s = {.news = false};
+        struct track t = {.n = 0};
 
-        say(&s, 0, "Sweep", 1, 4);
-        say(&s, 3.5, "Sweep", 2, 4);
-        assert_int_equal(track_parse(track_json(&a, &s.t), &s.t, NULL), 0);
-        say(&s, 5, "Sweep", 2, 4);
-        assert_false(s.news);
-        say(&s, 6, "Sweep", 3, 4);
-        assert_int_equal(phase(&s, "Sweep")->done, 2);
-        assert_true(phase(&s, "Sweep")->sum == 6);
+        say(&t, 0, "Sweep", 1, 4);
+        say(&t, 3.5, "Sweep", 2, 4);
+        assert_int_equal(track_parse(track_json(&a, &t), &t, NULL), 0);
+        assert_false(say(&t, 5, "Sweep", 2, 4));
+        say(&t, 6, "Sweep", 3, 4);
+        assert_int_equal(phase(&t, "Sweep")->done, 2);
+        assert_true(phase(&t, "Sweep")->sum == 6);
 }
 
 static void what_is_malformed_is_refused(void **state)
