@@ -292,6 +292,13 @@ static bool out_of_memory(const struct run_seen *s, const struct run_pod *p)
                (s->has_exit && s->exit.oom && !run_exit_success(&s->exit));
 }
 
+static void explain_deleted_job(const struct view *v, struct run_seen *s)
+{
+        fail(s, "JobDeleted",
+             run_sentence(v, "the Job %s was deleted by somebody before it ended; start the run again",
+                          s->names->job));
+}
+
 /* The newest pod has ended, and not well. */
 static void explain_end(const struct view *v, struct run_seen *s, const struct run_pod *p)
 {
@@ -312,6 +319,8 @@ static void explain_end(const struct view *v, struct run_seen *s, const struct r
                                   "kubectl logs %s -c " RUN_STAGE_CONTAINER,
                                   (long long)p->stage_code, run_quote(v, str_of(p->stage_message)),
                                   p->object->name));
+        else if (was_interrupted(s, p) && !s->job)
+                explain_deleted_job(v, s); /* its pods go with it, and one may still have said so */
         else if (was_interrupted(s, p))
                 fail(s, "Interrupted",
                      run_sentence(v, "the pod was deleted while the workload ran; start the run again"));
@@ -461,10 +470,7 @@ static void judge(const struct view *v, struct decision *d, struct run_seen *s, 
                 decide_again_at(d, usec_add(s->finished ? s->finished : v->now, RELAY_PATIENCE));
         } else if (!s->job) {
                 s->life = RUN_LIFE_FAILED;
-                fail(s, "JobDeleted",
-                     run_sentence(v,
-                                  "the Job %s was deleted by somebody before it ended; start the run again",
-                                  s->names->job));
+                explain_deleted_job(v, s);
         } else if (is_ending(v, d, p)) {
                 s->life = RUN_LIFE_RUNNING;
         } else if (run_condition(s->job->json, "Failed")) {
@@ -572,6 +578,36 @@ static bool look_at_pod(const struct view *v, struct decision *d, struct run_see
         return true;
 }
 
+/*
+ * A workload that has ended well stays the outcome when its relay was killed: the Job counts that as a failure, and may have
+ * made another pod before anybody looked.
+ */
+static bool is_lost_success(const struct view *v, const struct run_seen *s, const struct object *pod,
+                            struct run_pod *p)
+{
+        struct run_seen with = *s;
+
+        if (pod->type != &KUBE_POD || pod == s->pod || !streq(meta_controller_uid(pod->json), s->job->uid))
+                return false;
+        with.pod = pod;
+        run_pod_read(pod, p);
+        read_all(v, &with, p);
+        return p->over && p->ended && has_ended_well(&with, p);
+}
+
+static void take_lost_success(const struct view *v, struct run_seen *s, struct run_pod *p)
+{
+        struct run_pod other;
+
+        for (size_t i = 0; s->job && i < v->n_children; i++)
+                if (is_lost_success(v, s, &v->children[i], &other)) {
+                        s->pod = &v->children[i];
+                        *p = other;
+                        read_all(v, s, p);
+                        return;
+                }
+}
+
 bool run_see(const struct view *v, struct decision *d, const struct run_names *names, struct run_seen *ret)
 {
         struct run_pod p;
@@ -584,6 +620,7 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
         ret->status_map = view_child(v, &KUBE_CONFIGMAP, names->status_map);
         run_pod_read(ret->pod, &p);
         read_all(v, ret, &p);
+        take_lost_success(v, ret, &p);
         if (!ret->job) {
                 if (!look_for_job(v, d, ret, &gone))
                         return false;

@@ -222,7 +222,13 @@ class Api:
 
     def request(self, method, path, body=None, content_type="application/json"):
         try:
-            response = self._send(self._connection, method, path, body, content_type)
+            try:
+                response = self._send(self._connection, method, path, body, content_type)
+            except http.client.RemoteDisconnected:  # a server may close a connection that was idle for long
+                if method != "GET":
+                    raise
+                self._connection.close()
+                response = self._send(self._connection, method, path, body, content_type)
             data = response.read()
         except Exception:
             self._connection.close()  # the next request starts with a new connection

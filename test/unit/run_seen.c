@@ -682,6 +682,7 @@ static void deleted_after_its_end(void **state)
         see(r, RUN_LIFE_SUCCEEDED, NULL);
 }
 
+/* One that still recorded that it was told to end. */
 static void deleted_with_its_job(void **state)
 {
         struct rig *r = *state;
@@ -690,7 +691,7 @@ static void deleted_with_its_job(void **state)
         answer(r, &KUBE_JOB, "r-run", NULL, NULL);
         status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}",
                    "{'code': 0, 'told': true}");
-        see(r, RUN_LIFE_FAILED, "Interrupted");
+        see(r, RUN_LIFE_FAILED, "JobDeleted");
 }
 
 /* The kubelet alone knows how it ended. */
@@ -792,6 +793,23 @@ static void an_older_pod_is_no_further_attempt(void **state)
         assert_int_equal(r->seen.attempt, 2);
 }
 
+/* The Job was faster than the operator: it counts a killed relay as a failure. */
+static void a_success_counts_when_another_pod_came(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}, 'spec': {'backoffLimit': 2}}");
+        pod(r, POD("'phase': 'Failed', " STATES(ENDED("0", ""), ENDED("137", ""))));
+        pod(r, "{'metadata': {'name': 'r-run-q', 'uid': 'uid-q', 'creationTimestamp': "
+               "'2026-11-15T11:40:00Z', 'ownerReferences': [{'uid': 'uid-job', 'controller': true}]}, "
+               "'status': {'phase': 'Running'}}");
+        status_map(r, FENCE("1", "uid-p", "9", "Running"), "{'phase': 'DecodeSweep'}", NULL);
+        server_agrees(r);
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+        assert_string_equal(r->seen.pod->uid, "uid-p");
+        assert_string_equal(r->seen.problem_reason, "RelayLost");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -850,6 +868,7 @@ static const struct CMUnitTest tests[] = {
         T(the_pod_that_succeeded_was_not_seen_yet),
         T(the_pod_that_succeeded_left_nothing),
         T(an_older_pod_is_no_further_attempt),
+        T(a_success_counts_when_another_pod_came),
 };
 
 UNIT_MAIN(tests)
