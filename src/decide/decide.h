@@ -132,6 +132,12 @@ struct child_kind {
         /* Index of the child kind that owns these (pods through Jobs); -1: the request does. */
         int through;
         void (*project)(struct json *object, struct arena *a); /* see cache.h; may be NULL */
+        /*
+         * It outlives the request: instead of an owner it has the label sonde.dev/request, the request's uid, by which it is
+         * found and known as ours.
+         */
+        bool loose;
+        bool optional; /* the cluster may not have this kind: then there are none, and making one tells KindNotInstalled */
 };
 
 struct controller {

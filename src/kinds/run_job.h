@@ -40,6 +40,10 @@ struct run_job {
         struct json *container;
         struct json *pod; /* more of the pod's spec (volumes, nodeSelector, tolerations, …); NULL: nothing */
         struct json *labels; /* more for Job and pod; NULL: none */
+        /* Files of the run directory that go to the data ConfigMap under their own names at the end; NULL ends; NULL: none. */
+        const char *const *files;
+        struct json *rules;  /* more of the Role's rules; NULL: none */
+        bool workload_token; /* the workload gets the token as well */
         int64_t backoff_limit, deadline_seconds /* 0: none */, ttl_seconds /* below 0: none */,
                 grace_seconds /* 0: 30; at most a week */;
         int64_t run_as_user; /* below 0: 1000 */

@@ -156,6 +156,9 @@ static void say_progressing(const struct view *v, const struct run_seen *s, cons
                                          "the workload runs, but has reported nothing for far longer than "
                                          "its steps take; see its log");
                 break;
+        case RUN_LIFE_SUSPENDED:
+                decide_condition(v, status, "Progressing", "False", "Suspended", sentence);
+                break;
         case RUN_LIFE_SUCCEEDED:
                 decide_condition(v, status, "Progressing", "False", "Succeeded", "the run has succeeded");
                 break;

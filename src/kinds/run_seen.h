@@ -22,6 +22,7 @@ enum run_life {
         RUN_LIFE_NONE,    /* no Job yet */
         RUN_LIFE_WAITING, /* no pod, or its workload has not started; `sentence` says why where that is known */
         RUN_LIFE_RUNNING,
+        RUN_LIFE_SUSPENDED, /* by the request, see run_control.h */
         RUN_LIFE_SUCCEEDED,
         RUN_LIFE_FAILED, /* `reason` and `sentence` say why */
 };
@@ -35,6 +36,7 @@ struct run_seen {
          */
         const char *reason;
         const char *sentence; /* cause, evidence, next step; at most 500 bytes; NULL: nothing to say */
+        bool infrastructure; /* failed, and not by the workload's own doing: evicted, preempted, node lost, pod deleted */
         const struct run_names *names;
         const struct object *job, *pod /* the newest */, *status_map;
         uint64_t attempt;       /* of the newest pod, as far as that is known; from 1 */

@@ -122,7 +122,7 @@ static void settle_name(const struct view *v, struct decision *d)
 static struct json *status_of(const struct view *v, struct decision *d, const struct run_seen *seen,
                               const struct priors *priors)
 {
-        static const char *const phases[] = {"Pending", "Pending", "Running", "Succeeded", "Failed"};
+        static const char *const phases[] = {"Pending", "Pending", "Running", "Suspended", "Succeeded", "Failed"};
         struct arena *a = v->arena;
         struct json *status = status_copy(v);
 

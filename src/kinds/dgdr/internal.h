@@ -1,0 +1,84 @@
+/*
+ * internal.h - what the files about a DynamoGraphDeploymentRequest share.
+ *
+ *   spec.c      the spec with its defaults, and all that is wrong with it
+ *   plan.c      the profiler's Job; registration
+ *   output.c    what the profiler made: the deployment among other documents
+ *   settle.c    the state, and what follows from it
+ *   progress.c  profilingPhase, profilingProgress and the designs' conditions
+ */
+#pragma once
+
+#include "kinds/dgdr/dgdr.h"
+#include "kinds/run_control.h"
+
+/* ---- spec.c */
+
+enum { DGDR_WRONG_MAX = 16 };
+
+struct dgdr_spec {
+        const char *model, *backend;
+        bool use_mocker, gpu_discovery, auto_apply;
+        const struct json *config;       /* profilingConfig.config */
+        const char *image;               /* profilingConfig.profilerImage */
+        const struct json *command;      /* profilingConfig.command; NULL: upstream's */
+        bool api_access;                 /* profilingConfig.apiAccess: the profiler deploys by itself */
+        const char *base_map, *base_key; /* profilingConfig.configMapRef; NULL: none */
+        const char *pvc;                 /* profilingConfig.outputPVC; NULL: none */
+        const struct json *resources, *tolerations, *node_selector;
+        /* deploymentOverrides */
+        const char *deployment;    /* its name: <n>-dgd by default */
+        const char *deployment_ns; /* NULL: not said */
+        const struct json *labels, *annotations;
+        const char *workers_image;
+};
+
+void dgdr_spec_read(const struct view *v, struct dgdr_spec *ret);
+/*
+ * All that can be known to be wrong before anything runs, in one sentence in *WHY ("spec.x: …; spec.y: …"), NULL: nothing. False:
+ * look-ups are under way (the ConfigMap and the volume that the spec names).
+ */
+bool dgdr_spec_check(const struct view *v, struct decision *d, const struct dgdr_spec *spec,
+                     const char **why);
+
+/* ---- output.c */
+
+enum { DGDR_EXTRAS_MAX = 8, DGDR_REFUSED_MAX = 16 };
+
+struct dgdr_output {
+        struct json *dgd; /* with the overrides, in the request's namespace */
+        struct json
+                *extras[DGDR_EXTRAS_MAX]; /* ConfigMaps, in the order of the documents: name and data only */
+        size_t n_extras;
+        const char *refused[DGDR_REFUSED_MAX]; /* one sentence each: a document that is not used, and why */
+        size_t n_refused;
+};
+
+/*
+ * The key of the data ConfigMap that holds what the profiler made: the first there is of config_with_planner.yaml (with useMocker
+ * mocker_config_with_planner.yaml) and final_config.yaml; its text, also from the gzipped form. NULL text: there is none.
+ */
+struct str dgdr_output_text(const struct view *v, const struct dgdr_spec *spec, const struct json *data_map,
+                            const char **ret_key, struct err *err);
+/* Reads the documents. Not trusted: what is neither the one DGD nor a ConfigMap is refused. -1: there is no usable DGD. */
+int dgdr_output_read(const struct view *v, const struct dgdr_spec *spec, struct str text,
+                     struct dgdr_output *ret, struct err *err) _must_check_;
+
+/* ---- plan.c */
+
+struct run_kind dgdr_run_kind(const struct view *v);
+bool dgdr_plan_run(const struct view *v, struct decision *d, const struct run *run,
+                   const struct dgdr_spec *spec, const char **why);
+
+/* ---- settle.c */
+
+const char *dgdr_state(const struct view *v); /* "" at first */
+bool dgdr_is_final(const char *state);
+void dgdr_plan(const struct view *v, struct decision *d);
+void dgdr_settle(const struct view *v, struct decision *d);
+
+/* ---- progress.c */
+
+/* profilingPhase, profilingProgress, and the conditions Profiling and ProfilingPhase, of a run that was seen. */
+void dgdr_tell_progress(const struct view *v, const struct run_seen *seen, struct json *status);
+/* The list "conditions" in an order that people read: the designs' first. */

@@ -1,0 +1,80 @@
+/*
+ * run_control.h - what every request says about its run, with one meaning for all kinds, and the attempts that follow.
+ *
+ *   spec.suspend            false    true: the Job is deleted; the data ConfigMap, with the checkpoint, stays. Resuming is a
+ *                                    new attempt.
+ *   spec.cancel             false    true: the run ends as a failure, reason Cancelled. That is not taken back.
+ *   spec.timeout            none     "1h30m": how long one attempt may hold its node, counted from when its pod has one
+ *                                    (time in a queue does not count). Then it fails, reason DeadlineExceeded.
+ *   spec.retries            3        how many attempts may follow a failure of the infrastructure: eviction, preemption,
+ *                                    node loss, a deleted pod. A workload's own failure is not tried again. 0 to 10.
+ *   spec.priorityClassName  none     of the pods
+ *   spec.runAsUser          1000     of the pods
+ *
+ * They may be changed while a run is in flight; the last two count from the next attempt on. Any other change of the spec
+ * makes a new attempt as long as no pod of the attempt has run; afterwards it is refused: Warning event SpecChangeRejected and
+ * condition SpecAccepted=False, both once for each generation, observedGeneration as it was, and the run goes on with
+ * what it was begun with. An attempt that is made later (after an eviction, a suspension) is made from the spec as it is then; a checkpoint of
+ * another spec is not used.
+ *
+ * status.run is which attempt is under way:
+ *
+ *     {attempt: 2, job: "profile-x-2", retries: 1, specHash: "…", outcome: "Succeeded" | "Failed", reason: "…"}
+ *
+ * Everything that begins or ends an attempt is first written there (a new attempt; Suspended=True; the outcome) and then
+ * carried out, so that a crash between any two writes is harmless: the Job of another attempt than this is deleted
+ * in the foreground, and this attempt's Job is not created before that one is finished or gone with its pods.
+ */
+#pragma once
+
+#include "kinds/run_seen.h"
+
+enum { RUN_RETRIES_DEFAULT = 3, RUN_RETRIES_MAX = 10 };
+
+struct run_controls {
+        bool suspend, cancel;
+        usec_t timeout; /* 0: none */
+        int64_t retries;
+        const char *priority_class; /* NULL: none */
+        int64_t run_as_user;        /* below 0: the default */
+};
+
+/* What a kind says about its run. */
+struct run_kind {
+        const char *job; /* the wanted name of the first Job */
+        const char *status_map, *data_map, *access;
+        const char *const *
+                free; /* members of the spec that may be changed at any time beside those above; NULL ends; may be NULL */
+};
+
+/* A request's run, as its spec and status say. */
+struct run {
+        const struct run_kind *kind;
+        struct run_controls controls;
+        struct run_names names; /* of the attempt under way; job is NULL before the first one */
+        int64_t retries;        /* attempts that failures of the infrastructure have cost */
+        const char *spec_hash;  /* of the spec as it is now, without what may be changed at any time */
+        bool changed;           /* the attempt was begun with another spec */
+        bool suspended;         /* the status says so */
+        bool over;              /* it has an outcome */
+};
+
+void run_read(const struct view *v, const struct run_kind *kind, struct run *ret);
+/* All that is wrong with the controls, as sentences ("spec.timeout: …"), in RET; how many. */
+size_t run_controls_check(const struct view *v, const char **ret, size_t max);
+
+/*
+ * Plans the objects of the attempt under way; nothing before there is one. JOB is the kind's (names, spec_hash, priority
+ * class, user and deadline are filled in here). After the outcome it only takes away Jobs that would go on. False: as
+ * run_job_plan().
+ */
+bool run_plan(const struct view *v, struct decision *d, const struct run *run, struct run_job *job,
+              const char **why);
+/*
+ * What has become of the run, in *RET, and of its attempts, in STATUS: status.run, observedGeneration, the conditions Suspended
+ * and SpecAccepted. A new attempt is life WAITING with reason Retrying, Resumed or Edited, or NONE for the first one; life
+ * SUSPENDED is after spec.suspend. With an outcome, ServiceAccount, Role and RoleBinding are taken away (and d->exist is empty). False: look-ups are under way; leave the
+ * status as it is.
+ */
+bool run_settle(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                struct json *status);
