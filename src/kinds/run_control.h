@@ -78,3 +78,8 @@ bool run_plan(const struct view *v, struct decision *d, const struct run *run, s
  */
 bool run_settle(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
                 struct json *status);
+/*
+ * Part of run_settle(), and to be called by itself where a request lives on after its run: observedGeneration follows, or the
+ * change of a spec that was run already is refused.
+ */
+void run_settle_spec(const struct view *v, struct decision *d, const struct run *run, struct json *status);
