@@ -38,6 +38,8 @@ struct json_limits {
         size_t nodes;
         /* The names that lead to a member, ended by NULL: it is checked like all others, but not kept. NULL: none. */
         const char *const *leave_out;
+        /* The same for a member behind which nothing is read, nor checked: as if the text ended there. NULL: none. */
+        const char *const *stop_after;
 };
 
 /* 8 MiB, 128 deep, one million nodes: what NULL limits and a limit of 0 mean. No depth goes beyond 1024. */

@@ -12,6 +12,13 @@
 
 const struct json_limits JSON_LIMITS_DEFAULT = {.bytes = 8u << 20, .depth = 128, .nodes = 1000000};
 
+/* The names that lead to a member of the document. */
+struct way {
+        const char *const *names; /* ended by NULL; NULL: to nothing */
+        size_t n;                 /* how many of them are objects around the member */
+        struct str last;          /* its own name */
+};
+
 struct parser {
         char *end; /* *end is a NUL that no rule accepts, so few loops look at `end` */
         struct arena *arena;
@@ -19,11 +26,10 @@ struct parser {
         struct json *value; /* the last one read */
         const char *key;    /* of the value that comes next */
         uint32_t key_len;
-        unsigned depth;               /* how much deeper it may get */
-        size_t nodes;                 /* how many more there may be */
-        const char *const *leave_out; /* of the limits; NULL: nothing */
-        size_t way;                   /* how many of its names are objects around what is left out */
-        struct str unwanted;          /* its last name */
+        unsigned depth; /* how much deeper it may get */
+        size_t nodes;   /* how many more there may be */
+        struct way unwanted, wanted;
+        const struct json *stop_in; /* the next member of this object is the last; NULL: not known yet */
         const char *line_start;
         unsigned line;
         struct err *err;
@@ -491,6 +497,8 @@ static char *skip_value(struct parser *p, char *at)
         case '[':
                 if (p->depth == 0)
                         return too_large(p, at, "nested too deeply");
+                if (at[0] == '{' && at[1] == '}') /* most of what managedFields has */
+                        return at + 2;
                 p->depth--;
                 at = skip_members(p, at);
                 p->depth++;
@@ -509,15 +517,15 @@ static char *skip_value(struct parser *p, char *at)
         }
 }
 
-/* Whether the member NAME of the open object is the one to leave out: the objects around it must be the way to it. */
-static bool is_unwanted(const struct parser *p, struct str name)
+/* Whether the member NAME of the open object is where WAY leads: the objects around it must be those of the way. */
+static bool leads_to(const struct parser *p, const struct way *way, struct str name)
 {
         const struct json *j = p->open;
 
-        if (!p->leave_out || !str_eq(name, p->unwanted))
+        if (!way->names || !str_eq(name, way->last))
                 return false;
-        for (size_t i = p->way; i; i--, j = j->next)
-                if (!json_key_is(j, str_of(p->leave_out[i - 1])))
+        for (size_t i = way->n; i; i--, j = j->next)
+                if (!json_key_is(j, str_of(way->names[i - 1])))
                         return false; /* the outermost has no name */
         return !j->next;
 }
@@ -531,7 +539,8 @@ static char *parse_key(struct parser *p, char *at)
                 at = skip_name(p, at, &t);
                 if (!at)
                         return NULL;
-                if (__builtin_expect(t.n != p->unwanted.n || !is_unwanted(p, str_n(t.p, t.n)), 1))
+                if (__builtin_expect(t.n != p->unwanted.last.n, 1) ||
+                    !leads_to(p, &p->unwanted, str_n(t.p, t.n)))
                         break;
                 at = skip_value(p, at);
                 at = at ? skip_blanks(p, at) : NULL;
@@ -540,6 +549,8 @@ static char *parse_key(struct parser *p, char *at)
                 if (*at != ',')
                         return fail(p, at, "expected ',' or '}'");
         }
+        if (t.n == p->wanted.last.n && leads_to(p, &p->wanted, str_n(t.p, t.n)))
+                p->stop_in = p->open;
         p->key = t.p;
         p->key_len = t.n;
         return at;
@@ -606,6 +617,17 @@ static inline char *after_value(struct parser *p, char *at)
         return at + 1;
 }
 
+/* Ends all that is open as if it ended here. */
+static struct json *close_all(struct parser *p, char *at)
+{
+        for (;;) {
+                close_container(p, at);
+                if (!p->open)
+                        return p->value;
+                json_attach(p->open, p->value);
+        }
+}
+
 static struct json *parse_text(struct parser *p, char *at)
 {
         for (;;) {
@@ -619,11 +641,25 @@ static struct json *parse_text(struct parser *p, char *at)
                                 return at == p->end ? p->value : NULL;
                         }
                         json_attach(p->open, p->value);
+                        if (p->open == p->stop_in)
+                                return close_all(p, at);
                         at = after_value(p, at);
                 }
                 if (!at)
                         return NULL;
         }
+}
+
+static struct way way_to(const char *const *names)
+{
+        struct way way = {.names = names};
+
+        if (names) {
+                while (names[way.n + 1])
+                        way.n++;
+                way.last = str_of(names[way.n]);
+        }
+        return way;
 }
 
 struct json *json_parse_insitu(struct arena *a, char *text, size_t n, const struct json_limits *limits,
@@ -639,11 +675,9 @@ struct json *json_parse_insitu(struct arena *a, char *text, size_t n, const stru
         }
         p.depth = MIN(limits && limits->depth ? limits->depth : d->depth, (unsigned)JSON_DEPTH_HARD);
         p.nodes = limits && limits->nodes ? limits->nodes : d->nodes;
-        if (limits && limits->leave_out) {
-                p.leave_out = limits->leave_out;
-                while (p.leave_out[p.way + 1])
-                        p.way++;
-                p.unwanted = str_of(p.leave_out[p.way]);
+        if (limits) {
+                p.unwanted = way_to(limits->leave_out);
+                p.wanted = way_to(limits->stop_after);
         }
         p.line_start = text;
         p.line = 1;

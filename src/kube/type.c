@@ -18,6 +18,11 @@ static const char *const managed_fields[] = {"object", "metadata", "managedField
 const struct json_limits KUBE_WATCHED_LIMITS = {.leave_out = managed_fields};
 const struct json_limits KUBE_OBJECT_LIMITS = {.leave_out = managed_fields + 1};
 
+static const char *const resource_version[] = {"metadata", "resourceVersion", NULL};
+
+const struct json_limits KUBE_VERSION_LIMITS = {.leave_out = managed_fields + 1,
+                                                .stop_after = resource_version};
+
 const char *kube_api_version(const struct kube_type *type, struct arena *a)
 {
         if (!type->group[0])

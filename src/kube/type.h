@@ -19,6 +19,8 @@ extern const struct kube_type KUBE_CONFIGMAP, KUBE_EVENT /* events.k8s.io/v1 */,
 
 /* For json_parse(): an object, or the event of a watch with one in it, without metadata.managedFields. */
 extern const struct json_limits KUBE_OBJECT_LIMITS, KUBE_WATCHED_LIMITS;
+/* The same for who wants no more of an object than its metadata.resourceVersion: what follows that is not read. */
+extern const struct json_limits KUBE_VERSION_LIMITS;
 
 /* "batch/v1" or "v1". */
 const char *kube_api_version(const struct kube_type *type, struct arena *a);

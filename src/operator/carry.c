@@ -87,7 +87,7 @@ struct json *carry_parse(struct task *t, const struct kube_answer *answer)
 
 const char *carry_version(struct task *t, const struct kube_answer *answer)
 {
-        return meta_str(json_parse(&t->arena, answer->body, &KUBE_OBJECT_LIMITS, NULL), "resourceVersion");
+        return meta_str(json_parse(&t->arena, answer->body, &KUBE_VERSION_LIMITS, NULL), "resourceVersion");
 }
 
 const char *carry_hash(struct task *t, const struct json *what)

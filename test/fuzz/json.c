@@ -141,6 +141,21 @@ static void check_leaving_out(struct arena *a, struct str text, const struct jso
         REQUIRE(j && json_equal(j, want));
 }
 
+/* What is read up to a member is a document of its own, and the whole where there is no such member. */
+static void check_stopping(struct arena *a, struct str text, const struct json *whole)
+{
+        static const char *const names[] = {"m", "f", NULL};
+        struct err err = ERR_INIT;
+        struct json *j = json_parse(a, text, &(struct json_limits){.stop_after = names}, &err);
+
+        REQUIRE(j || !whole);
+        if (!j)
+                return;
+        if (whole && !json_at(json_at(j, "m"), "f"))
+                REQUIRE(json_equal(j, whole));
+        REQUIRE(json_equal(j, json_parse(a, str_of(json_print(a, j)), NULL, &err)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -151,6 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(j || err.code == E_INVALID || err.code == E_TOO_LARGE);
         compare_with_jansson(&a, text, j, err.code);
         check_leaving_out(&a, text, j);
+        check_stopping(&a, text, j);
         if (!j)
                 return 0;
         check_style(&a, j, JSON_COMPACT);

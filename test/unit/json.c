@@ -180,6 +180,44 @@ static void test_a_member_is_left_out(void **state)
         }
 }
 
+static void test_nothing_is_read_behind_a_member(void **state)
+{
+        static const char *const names[] = {"m", "v", NULL}, *const left_out[] = {"m", "f", NULL};
+        static const struct json_limits limits = {.leave_out = left_out, .stop_after = names};
+        static const struct {
+                const char *text, *kept; /* NULL: refused */
+        } cases[] = {
+                {"{\"k\":1,\"m\":{\"f\":2,\"n\":3,\"v\":\"4\",\"x\":5},\"y\":6}",
+                 "{\"k\":1,\"m\":{\"n\":3,\"v\":\"4\"}}"},
+                {"{\"m\":{\"v\":4", "{\"m\":{\"v\":4}}"},
+                {"{\"m\":{\"v\":{\"v\":[1,{\"m\":{\"v\":2}}]}}}",
+                 "{\"m\":{\"v\":{\"v\":[1,{\"m\":{\"v\":2}}]}}}"},
+                {"{\"m\":{\"v\":{}}} and more", "{\"m\":{\"v\":{}}}"},
+                {"{\"m\":{\"n\":1,\"n\":2,\"v\":3,\"v\":4},\"m\":5}", "{\"m\":{\"n\":2,\"v\":3}}"},
+                /* Only there. */
+                {"{\"v\":1,\"m\":[{\"v\":2}],\"n\":{\"v\":3}}",
+                 "{\"v\":1,\"m\":[{\"v\":2}],\"n\":{\"v\":3}}"},
+                {"[{\"m\":{\"v\":5}}]", "[{\"m\":{\"v\":5}}]"},
+                /* Up to there by the same rules. */
+                {"{\"k\":01,\"m\":{\"v\":1}}", NULL},
+                {"{\"m\":{\"f\":[1,],\"v\":1}}", NULL},
+                {"{\"m\":{\"v\":\"4", NULL},
+                {"{\"m\":{\"v\":[1,2", NULL},
+                {"{\"m\":{\"v\"", NULL},
+        };
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct err err = ERR_INIT;
+                struct json *j = json_parse(&a, str_of(cases[i].text), &limits, &err);
+
+                if (cases[i].kept)
+                        assert_string_equal(json_print(&a, j), cases[i].kept);
+                else if (j)
+                        fail_msg("%s is accepted", cases[i].text);
+        }
+}
+
 static void test_of_two_members_the_last_wins_in_the_first_place(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -528,6 +566,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_raw_nul_is_no_end),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_a_member_is_left_out),
+        cmocka_unit_test(test_nothing_is_read_behind_a_member),
         cmocka_unit_test(test_of_two_members_the_last_wins_in_the_first_place),
         cmocka_unit_test(test_parse_insitu_uses_the_bytes_given),
         cmocka_unit_test(test_readers_take_null),
