@@ -150,14 +150,12 @@ size_t utf8_cut(const char *s, size_t n, size_t max)
         return n;
 }
 
-/* The length of the valid character at S (0: none), by the table of RFC 3629. */
+/* The length of the valid character beyond ASCII at S (0: none), by the table of RFC 3629. */
 static size_t utf8_char(const unsigned char *s, size_t n)
 {
         unsigned char lo = 0x80, hi = 0xBF;
         size_t len;
 
-        if (s[0] < 0x80)
-                return 1;
         if (s[0] >= 0xC2 && s[0] <= 0xDF)
                 len = 2;
         else if ((s[0] & 0xF0) == 0xE0)
@@ -200,7 +198,7 @@ bool utf8_valid(const char *s, size_t n)
                                 continue;
                         }
                 }
-                len = utf8_char(p, n);
+                len = *p < 0x80 ? 1 : utf8_char(p, n);
                 if (!len)
                         return false;
                 p += len;

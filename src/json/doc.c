@@ -167,7 +167,8 @@ static struct str mend_utf8(struct arena *a, struct str s)
         return str_n(out, n);
 }
 
-struct json *json_stringn(struct arena *a, struct str s)
+/* Without a look whether there is a NUL in it. */
+static struct json *string_node(struct arena *a, struct str s)
 {
         struct json *j;
 
@@ -177,13 +178,21 @@ struct json *json_stringn(struct arena *a, struct str s)
         s = utf8_valid(s.p, s.n) ? str_n(arena_strndup(a, s.p, s.n), s.n) : mend_utf8(a, s);
         j->text = s.p;
         j->len = (uint32_t)s.n;
-        j->has_nul = s.n && memchr(s.p, '\0', s.n);
+        return j;
+}
+
+struct json *json_stringn(struct arena *a, struct str s)
+{
+        struct json *j = string_node(a, s);
+
+        if (j)
+                j->has_nul = s.n && memchr(s.p, '\0', s.n);
         return j;
 }
 
 struct json *json_string(struct arena *a, const char *s)
 {
-        return json_stringn(a, str_of(s));
+        return string_node(a, str_of(s));
 }
 
 /* The child before CHILD in the ring. */
