@@ -55,8 +55,10 @@ struct run {
         int64_t retries;        /* attempts that failures of the infrastructure have cost */
         const char *spec_hash;  /* of the spec as it is now, without what may be changed at any time */
         bool changed;           /* the attempt was begun with another spec */
-        bool suspended;         /* the status says so */
-        bool over;              /* it has an outcome */
+        const char *
+                invalid; /* set by the kind: why the spec as it is now cannot be run; a change to it is refused at any time */
+        bool suspended; /* the status says so */
+        bool over;      /* it has an outcome */
 };
 
 void run_read(const struct view *v, const struct run_kind *kind, struct run *ret);

@@ -76,9 +76,11 @@ const char *dgdr_state(const struct view *v); /* "" at first */
 bool dgdr_is_final(const char *state);
 void dgdr_plan(const struct view *v, struct decision *d);
 void dgdr_settle(const struct view *v, struct decision *d);
+void dgdr_project_dgd(struct json *dgd, struct arena *a); /* leaves its state */
 
 /* ---- progress.c */
 
+/* A state whose phase is none of the nine is not used: the schema would refuse it. Before run_progress(). */
+void dgdr_take_known_phase(const struct view *v, struct run_seen *seen);
 /* profilingPhase, profilingProgress, and the conditions Profiling and ProfilingPhase, of a run that was seen. */
 void dgdr_tell_progress(const struct view *v, const struct run_seen *seen, struct json *status);
-/* The list "conditions" in an order that people read: the designs' first. */

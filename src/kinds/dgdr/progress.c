@@ -1,0 +1,241 @@
+/*
+ * How far the profiling is, in the designs' own fields and words.
+ */
+#include "kinds/dgdr/internal.h"
+#include "kinds/run_internal.h"
+
+enum { TOTAL_PHASES = 7 };
+
+static const char in_progress[] = "Profiling is in progress";
+
+static struct json *time_json(struct arena *a, usec_t when)
+{
+        char text[TIME_TEXT_MAX];
+
+        return when ? json_string(a, time_format(when, text)) : NULL;
+}
+
+static int number_of(const char *phase)
+{
+        return phase ? run_phase_number(&RUN_PLAN_DGDR, phase) : 0;
+}
+
+void dgdr_take_known_phase(const struct view *v, struct run_seen *seen)
+{
+        if (!seen->has_status || number_of(seen->status.phase))
+                return;
+        seen->has_status = false;
+        if (seen->problem)
+                return;
+        seen->problem_reason = "UnknownPhase";
+        seen->problem = run_sentence(
+                v, "the reported phase '%s' is not used: it is none of the nine, from Initializing to Failed",
+                run_quote(v, str_of(seen->status.phase)));
+}
+
+/* ---- profilingProgress */
+
+static void set_phase(struct arena *a, struct json *progress, const char *phase)
+{
+        json_set(a, progress, "phase", json_string(a, phase));
+        json_set(a, progress, "phaseNumber", json_i64(a, number_of(phase)));
+}
+
+static void set_steps(struct arena *a, struct json *progress, const struct run_status *st)
+{
+        if (!st->has_progress)
+                return;
+        json_set(a, progress, "currentStep", json_i64(a, st->current_step));
+        json_set(a, progress, "totalSteps", json_i64(a, st->total_steps));
+        json_set(a, progress, "percentage",
+                 json_double(a, run_percentage(st->current_step, st->total_steps)));
+        json_set(a, progress, "subPhase", json_string(a, st->sub_phase));
+}
+
+/* The last word of a profiler that gave up says neither step nor GPUs: those where it was stay. */
+static void keep_place(struct arena *a, struct json *progress, const struct json *before)
+{
+        static const char *const members[] = {"currentStep", "totalSteps", "percentage",
+                                              "subPhase",    "gpuConfig",  "failedPhase"};
+
+        for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+                const struct json *value = json_at(before, members[i]);
+
+                if (value && !json_at(progress, members[i]))
+                        json_set(a, progress, members[i], json_copy(a, value));
+        }
+}
+
+static struct json *reported(const struct view *v, const struct run_seen *seen, const struct json *before)
+{
+        struct arena *a = v->arena;
+        const struct run_status *st = &seen->status;
+        struct json *progress = json_object(a);
+
+        set_phase(a, progress, st->phase);
+        json_set(a, progress, "totalPhases", json_i64(a, TOTAL_PHASES));
+        json_set(a, progress, "message", json_string(a, st->message));
+        set_steps(a, progress, st);
+        json_set(a, progress, "startedAt", time_json(a, st->started_at ? st->started_at : seen->started));
+        json_set(a, progress, "lastUpdated", time_json(a, st->timestamp));
+        if (st->has_gpu_config)
+                json_set(a, progress, "gpuConfig",
+                         json_build(a, "{'currentGpus': %lld, 'parallelMapping': %s}",
+                                    (long long)st->current_gpus, st->parallel_mapping));
+        if (streq(st->phase, "Failed"))
+                keep_place(a, progress, before);
+        return progress;
+}
+
+/* Where it was before it failed: what the status told, or else what the relay saw. */
+static const char *failed_in(const struct run_seen *seen, const struct json *before)
+{
+        const char *phase = json_str(before, "phase");
+
+        if (phase && !run_phase_terminal(phase))
+                return phase;
+        if (json_str(before, "failedPhase"))
+                return json_str(before, "failedPhase");
+        if (seen->has_status && !run_phase_terminal(seen->status.phase))
+                return seen->status.phase;
+        for (uint32_t i = seen->has_track ? seen->track.n : 0; i-- > 0;)
+                if (number_of(seen->track.phases[i].name) && !run_phase_terminal(seen->track.phases[i].name))
+                        return seen->track.phases[i].name;
+        return NULL;
+}
+
+static void tell_end(const struct view *v, const struct run_seen *seen, struct json *progress,
+                     const struct json *before)
+{
+        struct arena *a = v->arena;
+
+        if (seen->life == RUN_LIFE_SUCCEEDED) {
+                set_phase(a, progress, "Complete");
+                return;
+        }
+        if (!json_at(progress, "failedPhase"))
+                json_set(a, progress, "failedPhase", json_string(a, failed_in(seen, before)));
+        if (!streq(json_str(progress, "phase"), "Failed")) {
+                json_set(
+                        a, progress, "message",
+                        json_string(a, run_sentence(v, "Profiling failed: %s",
+                                                    seen->sentence ? seen->sentence : "no reason is known")));
+        }
+        set_phase(a, progress, "Failed");
+}
+
+/* What the common progress says of the whole run. */
+static void set_overall(struct arena *a, struct json *progress, const struct json *common)
+{
+        const struct json *percent = json_at(common, "percent");
+        const char *mid = json_str(json_at(common, "estimatedCompletion"), "mid");
+
+        json_remove(progress, "overallPercentage");
+        json_remove(progress, "estimatedCompletion");
+        json_set(a, progress, "overallPercentage", percent ? json_copy(a, percent) : NULL);
+        json_set(a, progress, "estimatedCompletion", json_string(a, mid));
+}
+
+/* An attempt follows the one that told of its failure: it has not failed any more. */
+static void take_back_failure(struct arena *a, struct json *progress)
+{
+        const char *phase = json_str(progress, "failedPhase");
+
+        if (!streq(json_str(progress, "phase"), "Failed") || !phase)
+                return;
+        set_phase(a, progress, phase);
+        json_remove(progress, "failedPhase");
+}
+
+/* NULL: nothing was ever reported (an old profiler), and nothing is made up. */
+static struct json *progress_json(const struct view *v, const struct run_seen *seen,
+                                  const struct json *status)
+{
+        const struct json *before = json_at(json_at(v->request, "status"), "profilingProgress");
+        struct json *progress;
+
+        if (seen->has_status)
+                progress = reported(v, seen, before);
+        else if (before)
+                progress = json_copy(v->arena, before);
+        else
+                return NULL;
+        if (run_over(seen))
+                tell_end(v, seen, progress, before);
+        else if (!seen->has_status)
+                take_back_failure(v->arena, progress);
+        set_overall(v->arena, progress, json_at(status, "progress"));
+        return progress;
+}
+
+/* ---- conditions */
+
+/* "Profiling decode with batch size 496 (4/6, 66.7%)"; a message that says the step itself is left as it is. */
+static const char *with_step(struct arena *a, const struct json *progress)
+{
+        const char *message = json_str_or(progress, "message", "");
+        int64_t step = json_int(progress, "currentStep", 0), of = json_int(progress, "totalSteps", 0);
+        const char *fraction = arena_printf(a, "%lld/%lld", (long long)step, (long long)of);
+
+        if (of <= 0 || strstr(message, fraction))
+                return message;
+        return arena_printf(a, "%s (%s, %.1f%%)", message, fraction, run_percentage(step, of));
+}
+
+static const char *phase_message(struct arena *a, const struct json *progress)
+{
+        const char *phase = json_str(progress, "phase");
+
+        if (!phase)
+                return in_progress;
+        if (run_phase_terminal(phase))
+                return json_str_or(progress, "message", in_progress);
+        return arena_printf(a, "[Phase %d/%d: %s] %s", number_of(phase), TOTAL_PHASES, phase,
+                            with_step(a, progress));
+}
+
+static void tell_profiling(const struct view *v, const struct run_seen *seen, const struct json *progress,
+                           struct json *status)
+{
+        const char *sentence = seen->sentence ? seen->sentence : in_progress;
+
+        switch (seen->life) {
+        case RUN_LIFE_NONE:
+                decide_condition(v, status, "Profiling", "False", "Initializing",
+                                 "The profiling job is being set up");
+                break;
+        case RUN_LIFE_WAITING:
+                decide_condition(v, status, "Profiling", "False", "ProfilingRunning", sentence);
+                break;
+        case RUN_LIFE_RUNNING:
+                decide_condition(v, status, "Profiling", "False", "ProfilingRunning",
+                                 phase_message(v->arena, progress));
+                break;
+        case RUN_LIFE_SUSPENDED:
+                decide_condition(v, status, "Profiling", "False", "Suspended", sentence);
+                break;
+        case RUN_LIFE_SUCCEEDED:
+                decide_condition(v, status, "Profiling", "True", "ProfilingCompleted",
+                                 "Profiling job completed successfully");
+                break;
+        case RUN_LIFE_FAILED:
+                decide_condition(v, status, "Profiling", "False", "ProfilingFailed", sentence);
+                break;
+        }
+}
+
+void dgdr_tell_progress(const struct view *v, const struct run_seen *seen, struct json *status)
+{
+        struct arena *a = v->arena;
+        struct json *progress = progress_json(v, seen, status);
+        const char *phase = json_str(progress, "phase");
+
+        json_remove(status, "profilingProgress");
+        json_remove(status, "profilingPhase");
+        json_set(a, status, "profilingPhase", json_string(a, phase));
+        json_set(a, status, "profilingProgress", progress);
+        tell_profiling(v, seen, progress, status);
+        if (phase)
+                decide_condition(v, status, "ProfilingPhase", streq(phase, "Failed") ? "False" : "True",
+                                 phase, json_str_or(progress, "message", ""));
+}

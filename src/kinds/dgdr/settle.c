@@ -1,0 +1,444 @@
+/*
+ * The state of a DynamoGraphDeploymentRequest, and what follows from it.
+ */
+#include "kinds/dgdr/internal.h"
+#include "kinds/run_internal.h"
+
+/* What a decision about a request is made from, and the status that it makes. */
+struct turn {
+        const struct view *v;
+        struct decision *d;
+        struct dgdr_spec spec;
+        struct run_kind kind;
+        struct run run;
+        struct json *status;
+};
+
+const char *dgdr_state(const struct view *v)
+{
+        return json_str_or(json_at(v->request, "status"), "state", "");
+}
+
+bool dgdr_is_final(const char *state)
+{
+        return streq(state, "Failed") || streq(state, "DeploymentDeleted");
+}
+
+static const char *new_state(const struct turn *t)
+{
+        return json_str_or(t->status, "state", "");
+}
+
+static void begin_turn(struct turn *t, const struct view *v, struct decision *d)
+{
+        const struct json *status = json_at(v->request, "status");
+
+        *t = (struct turn){.v = v, .d = d, .kind = dgdr_run_kind(v)};
+        dgdr_spec_read(v, &t->spec);
+        run_read(v, &t->kind, &t->run);
+        t->status = json_is(status, JSON_OBJECT) ? json_copy(v->arena, status) : json_object(v->arena);
+        json_set(v->arena, t->status, "backend", json_string(v->arena, t->spec.backend));
+}
+
+static void set_state(struct turn *t, const char *state)
+{
+        json_set(t->v->arena, t->status, "state", json_string(t->v->arena, state));
+}
+
+static void condition(struct turn *t, const char *type, const char *value, const char *reason,
+                      const char *message)
+{
+        decide_condition(t->v, t->status, type, value, reason, message);
+}
+
+/* ---- Ready, Progressing and Stalled, as tools read them */
+
+static void tell_going_on(struct turn *t)
+{
+        condition(t, "Ready", "False", "InProgress", "the request has not been fulfilled yet");
+        condition(t, "Stalled", "False", "InProgress", "the request has not been fulfilled yet");
+}
+
+static void tell_deploying(struct turn *t, const char *message)
+{
+        condition(t, "Ready", "False", "Deploying", message);
+        condition(t, "Progressing", "True", "Deploying", message);
+        condition(t, "Stalled", "False", "Deploying", message);
+}
+
+static void tell_ready(struct turn *t, const char *reason, const char *message)
+{
+        condition(t, "Ready", "True", reason, message);
+        condition(t, "Progressing", "False", reason, message);
+        condition(t, "Stalled", "False", reason, message);
+}
+
+static void end(struct turn *t, const char *state, const char *reason, const char *event, const char *message)
+{
+        set_state(t, state);
+        condition(t, "Ready", "False", reason, message);
+        condition(t, "Progressing", "False", reason, message);
+        condition(t, "Stalled", "True", reason, message);
+        decide_event(t->d, t->v, EVENT_WARNING, event, "%s", message);
+}
+
+/* ---- plan */
+
+void dgdr_plan(const struct view *v, struct decision *d)
+{
+        const struct object *map;
+        const char *why;
+        struct turn t;
+
+        begin_turn(&t, v, d);
+        if (dgdr_plan_run(v, d, &t.run, &t.spec, &why)) {
+                map = t.run.over ? view_child(v, &KUBE_CONFIGMAP, t.kind.status_map) : NULL;
+                if (map) /* all that it told has been taken over */
+                        decide_absent(d, map);
+                return;
+        }
+        end(&t, "Failed", "Invalid", "ValidationFailed", why);
+        d->status = t.status;
+}
+
+/* ---- the spec */
+
+static bool is_new_to_us(const struct view *v)
+{
+        int64_t generation = json_int(json_at(v->request, "metadata"), "generation", 0);
+
+        return json_int(json_at(v->request, "status"), "observedGeneration", 0) != generation;
+}
+
+/* True: go on. False: look-ups are under way, or the request is refused. */
+static bool check_spec(struct turn *t)
+{
+        const char *why = NULL;
+
+        if (t->run.names.job && !is_new_to_us(t->v))
+                return true;
+        if (!dgdr_spec_check(t->v, t->d, &t->spec, &why))
+                return false;
+        if (why && t->run.names.job) { /* what runs goes on as it was begun */
+                t->run.invalid = why;
+                return true;
+        }
+        if (!why) {
+                condition(t, "Validation", "True", "ValidationPassed", "DGDR spec validation passed");
+                return true;
+        }
+        condition(t, "Validation", "False", "ValidationFailed", why);
+        end(t, "Failed", "Invalid", "ValidationFailed", why);
+        json_set(t->v->arena, t->status, "observedGeneration",
+                 json_i64(t->v->arena, json_int(json_at(t->v->request, "metadata"), "generation", 0)));
+        t->d->status = t->status;
+        return false;
+}
+
+/* ---- what the profiler made */
+
+static void fail_generation(struct turn *t, const char *message)
+{
+        condition(t, "SpecGenerated", "False", "GenerationFailed", message);
+        end(t, "Failed", "GenerationFailed", "GenerationFailed", message);
+}
+
+/* An object that is not the request's own is never touched: the document is refused. False: look-ups are under way. */
+static bool plan_extras(struct turn *t, const struct dgdr_output *output)
+{
+        const struct object *there[DGDR_EXTRAS_MAX];
+        bool all = true;
+
+        for (size_t i = 0; i < output->n_extras; i++) {
+                enum run_look look;
+
+                there[i] = run_look_up(t->v, t->d, &KUBE_CONFIGMAP, meta_str(output->extras[i], "name"),
+                                       &look);
+                all = all && look == LOOK_DONE;
+                if (look == LOOK_FAILED)
+                        decide_again_at(t->d, usec_add(t->v->now, RUN_LOOK_AGAIN));
+        }
+        for (size_t i = 0; all && i < output->n_extras; i++) {
+                if (!there[i] || run_is_ours(t->v, there[i]->json))
+                        decide_exist(t->d, &KUBE_CONFIGMAP, output->extras[i], EXIST_ONCE);
+                else
+                        decide_event(
+                                t->d, t->v, EVENT_WARNING, "DocumentRefused",
+                                "ConfigMap %s of the profiler's output is not created: there is one that "
+                                "does not belong to this request",
+                                there[i]->name);
+        }
+        return all;
+}
+
+static void tell_generated(struct turn *t, struct dgdr_output *output)
+{
+        struct arena *a = t->v->arena;
+        const char *message = t->spec.auto_apply
+                                      ? "DynamoGraphDeployment spec generated successfully"
+                                      : "Generated spec is available in status.generatedDeployment";
+
+        json_set(a, t->status, "profilingResults",
+                 json_string(a, arena_printf(a, "configmap/%s", t->kind.data_map)));
+        json_set(a, t->status, "generatedDeployment", output->dgd);
+        condition(t, "SpecGenerated", "True", "SpecGenerated", message);
+        decide_event(t->d, t->v, EVENT_NORMAL, "SpecGenerated", "%s", message);
+        for (size_t i = 0; i < output->n_refused; i++)
+                decide_event(t->d, t->v, EVENT_WARNING, "DocumentRefused", "%s", output->refused[i]);
+        if (t->spec.auto_apply) {
+                set_state(t, "Deploying");
+                tell_deploying(t, "the deployment is about to be created");
+        } else {
+                set_state(t, "Ready");
+                tell_ready(t, "SpecGenerated", message);
+        }
+}
+
+/* A spec that says what cannot be done with the output is waited for: the measurements are not lost to it. */
+static bool hold_generation(struct turn *t)
+{
+        if (!t->run.invalid)
+                return false;
+        condition(t, "SpecGenerated", "False", "Invalid", t->run.invalid);
+        condition(t, "Progressing", "False", "Invalid", t->run.invalid);
+        return true;
+}
+
+/* The run has succeeded. False: look-ups are under way. */
+static bool generate(struct turn *t)
+{
+        enum run_look look;
+        const struct object *map;
+        struct dgdr_output output;
+        struct err err = ERR_INIT;
+        const char *key = NULL;
+        struct str text;
+
+        if (hold_generation(t))
+                return true;
+        map = run_look_up(t->v, t->d, &KUBE_CONFIGMAP, t->kind.data_map, &look);
+        if (look == LOOK_FAILED)
+                decide_again_at(t->d, usec_add(t->v->now, RUN_LOOK_AGAIN));
+        if (look != LOOK_DONE)
+                return false;
+        text = dgdr_output_text(t->v, &t->spec, map && run_is_ours(t->v, map->json) ? map->json : NULL, &key,
+                                &err);
+        if (!text.p) {
+                fail_generation(t, run_sentence(t->v, "%s; see configmap/%s and the profiler's log", err.text,
+                                                t->kind.data_map));
+                return true;
+        }
+        if (dgdr_output_read(t->v, &t->spec, text, &output, &err) < 0) {
+                fail_generation(
+                        t, run_sentence(t->v, "%s in configmap/%s: %s", key, t->kind.data_map, err.text));
+                return true;
+        }
+        if (!plan_extras(t, &output))
+                return false;
+        tell_generated(t, &output);
+        return true;
+}
+
+/* ---- while it runs */
+
+/* Runs of one shape take about the same time. */
+static const char *shape_of(const struct turn *t)
+{
+        struct arena *a = t->v->arena;
+        const char *config = t->spec.config ? json_print(a, t->spec.config) : "";
+
+        return arena_printf(a, "dgdr/%s/%s/%s", t->spec.backend, t->spec.model, name_hash(a, str_of(config)));
+}
+
+static void turn_state(struct turn *t, const struct run_seen *seen)
+{
+        const char *before = dgdr_state(t->v);
+        bool edited = streq(seen->reason, "Edited");
+
+        if (seen->life == RUN_LIFE_SUSPENDED || edited || (!seen->job && !streq(before, "Profiling")))
+                set_state(t, "Pending");
+        else
+                set_state(t, "Profiling");
+        if (!*before)
+                decide_event(t->d, t->v, EVENT_NORMAL, "Initialized", "DGDR initialized successfully");
+        if (streq(before, "Pending") && streq(new_state(t), "Profiling"))
+                decide_event(t->d, t->v, EVENT_NORMAL, "ProfilingJobCreated", "Profiling job %s created",
+                             seen->names->job);
+        tell_going_on(t);
+}
+
+static void fail_run(struct turn *t, const struct run_seen *seen)
+{
+        const char *why = seen->sentence ? seen->sentence : "the run failed and does not say why";
+
+        end(t, "Failed", seen->reason ? seen->reason : "ProfilingFailed",
+            streq(seen->reason, "Cancelled") ? "Cancelled" : "ProfilingCheckFailed", why);
+}
+
+static void settle_run(struct turn *t)
+{
+        const struct priors *priors = NULL;
+        const char *shape = shape_of(t);
+        struct run_seen seen;
+
+        if (!check_spec(t) || !run_settle(t->v, t->d, &t->run, &seen, t->status))
+                return;
+        if (!run_over(&seen) && !run_priors(t->v, t->d, shape, &priors))
+                return;
+        dgdr_take_known_phase(t->v, &seen);
+        run_progress(t->v, t->d, &seen, priors, t->status);
+        dgdr_tell_progress(t->v, &seen, t->status);
+        if (!run_over(&seen))
+                turn_state(t, &seen);
+        else if (seen.life == RUN_LIFE_FAILED)
+                fail_run(t, &seen);
+        else if (set_state(t, "Profiling"), !generate(t))
+                return;
+        if (run_over(&seen))
+                t->d->row = run_row(t->v, &seen, shape);
+        t->d->status = t->status;
+}
+
+/* ---- the deployment */
+
+static const struct json *present_condition(const struct view *v, const char *type)
+{
+        json_foreach (c, json_at(json_at(v->request, "status"), "conditions"))
+                if (streq(json_str(c, "type"), type))
+                        return c;
+        return NULL;
+}
+
+/* The server will not have it: the runtime has told so. */
+static const char *refusal(const struct view *v)
+{
+        const struct json *stalled = present_condition(v, "Stalled");
+        const char *reason = json_str(stalled, "reason");
+
+        if (!streq(json_str(stalled, "status"), "True") ||
+            !(streq(reason, "Refused") || streq(reason, "TooLarge")))
+                return NULL;
+        return json_str_or(stalled, "message", "the server refuses the deployment");
+}
+
+static void create_deployment(struct turn *t, const char *name)
+{
+        const char *why = refusal(t->v);
+
+        if (why) {
+                condition(t, "DeploymentReady", "False", "DeploymentRejected", why);
+                end(t, "Failed", "DeploymentRejected", "DeploymentCreationFailed", why);
+                return;
+        }
+        decide_exist(t->d, &DGD, json_copy(t->v->arena, json_at(t->status, "generatedDeployment")),
+                     EXIST_ONCE);
+        condition(t, "DeploymentReady", "False", "DeploymentInProgress",
+                  arena_printf(t->v->arena, "DGD %s is being created", name));
+        tell_deploying(t, "the deployment is being created");
+}
+
+static void tell_deployment(struct turn *t, const struct object *dgd)
+{
+        struct arena *a = t->v->arena;
+        const struct json *before = json_at(t->status, "deployment");
+        const char *state = json_str_or(json_at(dgd->json, "status"), "state", "pending"), *message;
+        bool created = json_bool(before, "created", false), good = streq(state, "successful");
+        bool was_good = streq(json_str(before, "state"), "successful");
+
+        if (!created)
+                decide_event(t->d, t->v, EVENT_NORMAL, "DeploymentCreated", "DGD %s created", dgd->name);
+        json_set(a, t->status, "deployment",
+                 json_build(a, "{'name': %s, 'namespace': %s, 'state': %s, 'created': %p}", dgd->name,
+                            meta_str(t->v->request, "namespace"), state, (void *)json_truth(a, true)));
+        message = good ? arena_printf(a, "DGD %s is ready", dgd->name)
+                       : arena_printf(a, "DGD %s is in %s state", dgd->name, state);
+        if (good != was_good || (good && !created))
+                decide_event(t->d, t->v, good ? EVENT_NORMAL : EVENT_WARNING,
+                             good ? "DeploymentReady" : "DeploymentDegraded", "%s", message);
+        set_state(t, good ? "Ready" : "Deploying");
+        if (good) {
+                condition(t, "DeploymentReady", "True", "DeploymentReady", message);
+                tell_ready(t, "DeploymentReady", message);
+        } else {
+                condition(t, "DeploymentReady", "False",
+                          was_good ? "DeploymentDegraded" : "DeploymentInProgress", message);
+                tell_deploying(t, message);
+        }
+}
+
+/* It was there, and the cache has none: only the server knows. False: that is not known yet. */
+static bool look_for_deployment(struct turn *t, const char *name)
+{
+        enum run_look look;
+        const struct object *found = run_look_up(t->v, t->d, &DGD, name, &look);
+        const char *message;
+
+        if (look == LOOK_FAILED || (look == LOOK_DONE && found))
+                decide_again_at(t->d, usec_add(t->v->now, RUN_LOOK_AGAIN)); /* the cache is behind */
+        if (look != LOOK_DONE || found)
+                return false;
+        message = run_sentence(
+                t->v,
+                "DGD %s was deleted; it is not created again: create another request, or apply "
+                "status.generatedDeployment",
+                name);
+        json_remove(t->status, "deployment");
+        condition(t, "DeploymentReady", "False", "DeploymentDeleted", message);
+        end(t, "DeploymentDeleted", "DeploymentDeleted", "DeploymentDeleted", message);
+        return true;
+}
+
+/* False: look-ups are under way. */
+static bool follow_deployment(struct turn *t)
+{
+        const char *name = meta_str(json_at(t->status, "generatedDeployment"), "name");
+        const struct object *dgd = name ? view_child(t->v, &DGD, name) : NULL;
+
+        if (dgd)
+                tell_deployment(t, dgd);
+        else if (json_bool(json_at(t->status, "deployment"), "created", false))
+                return look_for_deployment(t, name);
+        else if (name)
+                create_deployment(t, name);
+        return true;
+}
+
+static void settle_after(struct turn *t)
+{
+        const char *state = dgdr_state(t->v);
+
+        if (!check_spec(t))
+                return;
+        run_settle_spec(t->v, t->d, &t->run, t->status);
+        if (streq(state, "Profiling") && !generate(t))
+                return;
+        if (streq(state, "Ready") && t->spec.auto_apply && !json_at(t->status, "deployment"))
+                set_state(t, "Deploying"); /* asked for later */
+        state = new_state(t);
+        if ((streq(state, "Deploying") || json_at(t->status, "deployment")) && !follow_deployment(t))
+                return;
+        t->d->status = t->status;
+}
+
+void dgdr_settle(const struct view *v, struct decision *d)
+{
+        struct turn t;
+
+        if (d->status || dgdr_is_final(dgdr_state(v)))
+                return;
+        begin_turn(&t, v, d);
+        if (t.run.over)
+                settle_after(&t);
+        else
+                settle_run(&t);
+}
+
+/* ---- what of it is kept */
+
+void dgdr_project_dgd(struct json *dgd, struct arena *a)
+{
+        const char *state = json_str(json_at(dgd, "status"), "state");
+
+        json_remove(dgd, "spec");
+        json_set(a, dgd, "status", json_build(a, "{'state': %p}", (void *)json_string(a, state)));
+}
