@@ -7,6 +7,8 @@ const struct kube_type KUBE_LEASE = {"coordination.k8s.io", "v1", "leases", "Lea
 const struct kube_type KUBE_NAMESPACE = {"", "v1", "namespaces", "Namespace", .has_status = true};
 const struct kube_type KUBE_NODE = {"", "v1", "nodes", "Node", .has_status = true};
 const struct kube_type KUBE_POD = {"", "v1", "pods", "Pod", .namespaced = true, .has_status = true};
+const struct kube_type KUBE_PVC = {
+        "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", .namespaced = true, .has_status = true};
 const struct kube_type KUBE_ROLE = {"rbac.authorization.k8s.io", "v1", "roles", "Role", .namespaced = true};
 const struct kube_type KUBE_ROLEBINDING = {"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding",
                                            .namespaced = true};

@@ -15,7 +15,7 @@ struct kube_type {
 };
 
 extern const struct kube_type KUBE_CONFIGMAP, KUBE_EVENT /* events.k8s.io/v1 */, KUBE_JOB, KUBE_LEASE,
-        KUBE_NAMESPACE, KUBE_NODE, KUBE_POD, KUBE_ROLE, KUBE_ROLEBINDING, KUBE_SERVICEACCOUNT;
+        KUBE_NAMESPACE, KUBE_NODE, KUBE_POD, KUBE_PVC, KUBE_ROLE, KUBE_ROLEBINDING, KUBE_SERVICEACCOUNT;
 
 /* For json_parse(): an object, or the event of a watch with one in it, without metadata.managedFields. */
 extern const struct json_limits KUBE_OBJECT_LIMITS, KUBE_WATCHED_LIMITS;
