@@ -16,8 +16,8 @@ static const struct usage usage = {
         "and result more rarely. Ends when the workload has ended and that is recorded.\n"
         "\n"
         "What is not given is taken from the environment: SONDE_STATUS_MAP, SONDE_DATA_MAP,\n"
-        "SONDE_NAMESPACE, SONDE_RUN_DIR, SONDE_ATTEMPT, SONDE_POD_UID, SONDE_SPEC_HASH. In a pod it speaks\n"
-        "to the API with the service account's token.\n"
+        "SONDE_NAMESPACE, SONDE_RUN_DIR, SONDE_ATTEMPT, SONDE_POD_UID, SONDE_SPEC_HASH, SONDE_FILES. In a\n"
+        "pod it speaks to the API with the service account's token.\n"
         "\n"
         "Exit status: 0 the end is recorded, or a newer attempt has taken over; 1 it is not; 2 wrong "
         "usage.\n",
@@ -47,12 +47,14 @@ static bool complete(struct request *q)
 {
         struct relay_config *c = &q->relay;
         const char *dir = or_env(c->dir, "SONDE_RUN_DIR"), *attempt = or_env(q->attempt, "SONDE_ATTEMPT");
+        struct err err = ERR_INIT;
 
         c->dir = dir ? dir : "/sonde/run";
         c->status_map = or_env(c->status_map, "SONDE_STATUS_MAP");
         c->data_map = or_env(c->data_map, "SONDE_DATA_MAP");
         c->pod_uid = or_env(c->pod_uid, "SONDE_POD_UID");
         c->spec_hash = or_env(c->spec_hash, "SONDE_SPEC_HASH");
+        c->files = or_env(c->files, "SONDE_FILES");
         q->sources.ns = or_env(q->sources.ns, "SONDE_NAMESPACE");
         if (!c->status_map)
                 cli_error("relay needs --status-map, the name of the run's status ConfigMap");
@@ -60,6 +62,8 @@ static bool complete(struct request *q)
                 cli_error("relay needs --pod-uid, the uid of the pod it runs in");
         else if (attempt && (!str_to_u64(str_of(attempt), &c->attempt) || !c->attempt))
                 cli_error("--attempt: '%s' is not a whole number above 0", attempt);
+        else if (relay_check_files(c->files, &err) < 0)
+                cli_error("--files: %s", err.text);
         else
                 return true;
         return false;
@@ -137,6 +141,8 @@ int cmd_relay(int argc, char **argv)
                 {"pod-uid", 0, "UID", "of the pod it runs in", OPT_STR, &q.relay.pod_uid},
                 {"spec-hash", 0, "HASH", "goes with the checkpoint, so that only its like uses it", OPT_STR,
                  &q.relay.spec_hash},
+                {"files", 0, "NAMES", "more of the run directory to be kept at the end: a.yaml,b.yaml",
+                 OPT_STR, &q.relay.files},
                 {"grace", 0, "TIME", "for the end after SIGTERM (25s)", OPT_DURATION, &q.relay.grace},
                 {"kubeconfig", 0, "FILE", "how to reach the API", OPT_STR, &q.sources.kubeconfig},
                 {0}};

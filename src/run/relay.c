@@ -193,7 +193,7 @@ static int check_config(const struct relay_config *c, struct err *err)
                 return err_set(err, E_CONFIG, "the relay needs the uid of its pod");
         if (strlen(c->pod_uid) >= sizeof(((struct run_fence *)NULL)->pod))
                 return err_set(err, E_CONFIG, "the pod's uid '%s' is too long", c->pod_uid);
-        return 0;
+        return relay_check_files(c->files, err);
 }
 
 static void copy_config(struct relay *r, const struct relay_config *c)
@@ -214,16 +214,18 @@ static void copy_config(struct relay *r, const struct relay_config *c)
 
 struct relay *relay_new(const struct relay_config *config, struct err *err)
 {
-        _cleanup_(relay_free) struct relay *r = xcalloc(1, sizeof(*r));
+        _cleanup_(relay_free) struct relay *r = NULL;
 
+        if (check_config(config, err) < 0)
+                return NULL;
+        r = xcalloc(1, sizeof(*r));
         copy_config(r, config);
+        relay_names_read(&r->data.names, config->files, &r->strings);
         timer_init(&r->grace, config->loop, grace_over);
         timer_init(&r->backoff, config->loop, on_backoff);
         timer_init(&r->bucket, config->loop, on_bucket);
         timer_init(&r->beat, config->loop, on_beat);
         relay_files_init(r);
-        if (check_config(config, err) < 0)
-                return NULL;
         r->claim = relay_claim_read(r);
         relay_pump(r);
         return TAKE_PTR(r);

@@ -3,7 +3,7 @@
  *
  * It is fenced by attempt and pod, so that an old attempt's result never lands on a newer one's, and by its version, so that
  * a patch that was thought to be lost and arrives late does not undo a newer one. The checkpoint of an earlier attempt stays
- * until there is a new one; its result and artifacts go when this attempt takes over.
+ * until there is a new one; its result, named files and artifacts go when this attempt takes over.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -39,10 +39,10 @@ void relay_data_look(struct relay *r)
 {
         struct stat st;
 
-        for (size_t i = 0; i < RELAY_FILES; i++) {
+        for (size_t i = 0; i < RELAY_NAMED; i++) {
                 struct relay_stamp is = {0};
 
-                if (fstatat(r->places[PLACE_DIR].fd, relay_names[i].file, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                if (fstatat(r->places[PLACE_DIR].fd, r->data.names.name[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
                         is = (struct relay_stamp){(uint64_t)st.st_dev, (uint64_t)st.st_ino,
                                                   (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
                                                   (uint64_t)st.st_mtim.tv_nsec};
@@ -90,11 +90,14 @@ static void take_keys(struct relay_data *d, const struct json *values, bool bina
 
 static void take_sizes(struct relay_data *d, const struct json *data, const struct json *binary)
 {
-        for (size_t i = 0; i < RELAY_FILES; i++) {
-                _cleanup_(free_ptr) char *gz = xasprintf("%s.gz", relay_names[i].key);
+        for (size_t i = 0; i < d->names.n; i++) {
+                _cleanup_(free_ptr) char *gz = xasprintf("%s.gz", d->names.name[i]);
 
-                d->there[i] = json_text(json_at(data, relay_names[i].key)).n +
-                              json_text(json_at(binary, gz)).n / 4 * 3;
+                if (!d->claimed && relay_is_of_one_attempt(&d->names, d->names.name[i]))
+                        d->there[i] = 0; /* it goes */
+                else
+                        d->there[i] = json_text(json_at(data, d->names.name[i])).n +
+                                      json_text(json_at(binary, gz)).n / 4 * 3;
         }
 }
 
@@ -128,6 +131,7 @@ static int read_map(struct relay *r, struct str body, struct err *err)
         memcpy(d->pod, pod, strlen(pod) + 1);
         if (take_version(d, doc.root, err) < 0)
                 return -1;
+        d->claimed = d->attempt == r->claim && streq(d->pod, r->config.pod_uid);
         doc_done(&d->keys);
         d->keys.root = json_object(&d->keys.arena);
         take_keys(d, data, false);
@@ -143,7 +147,6 @@ int relay_data_read_answered(struct relay *r, struct str body, struct err *err)
         if (read_map(r, body, err) < 0)
                 return err_wrap(err, "ConfigMap %s/%s", r->config.ns, r->config.data_map);
         d->known = true;
-        d->claimed = d->attempt == r->claim && streq(d->pod, r->config.pod_uid);
         if (d->attempt > r->claim || (d->attempt == r->claim && d->pod[0] && !d->claimed)) {
                 LOG_INFO(r->config.log, "A newer attempt has taken over the data",
                          F_UINT("attempt", d->attempt), F_STR("pod", d->pod));
@@ -180,13 +183,7 @@ static void op_remove(struct relay_data *d, const char *key)
                 *vec_push(&d->ops) = (struct relay_data_op){there->key, there->truth, true, STR_NULL};
 }
 
-static bool of_one_attempt(const char *key)
-{
-        return str_has_prefix(str_of(key), STR(RUN_KEY_RESULT)) ||
-               str_has_prefix(str_of(key), STR("artifact"));
-}
-
-/* The result and the artifacts of an earlier attempt go. */
+/* The result, the named files and the artifacts of an earlier attempt go. */
 static void plan_claim(struct relay *r)
 {
         struct relay_data *d = &r->data;
@@ -195,7 +192,7 @@ static void plan_claim(struct relay *r)
         op_put(d, RUN_KEY_ATTEMPT, false, str_of(d->number));
         op_put(d, RUN_KEY_POD, false, str_of(r->config.pod_uid));
         json_foreach (m, d->keys.root)
-                if (of_one_attempt(m->key))
+                if (relay_is_of_one_attempt(&d->names, m->key))
                         op_remove(d, m->key);
 }
 
@@ -206,13 +203,13 @@ static void plan_forget(struct relay_data *d, const char *gz)
         op_remove(d, RUN_KEY_SPEC_HASH);
 }
 
-/* A result that is not kept takes the last one with it, a checkpoint does not: an old one is better than none. */
+/* A file that is not kept takes the last one with it, a checkpoint does not: an old one is better than none. */
 static void plan_file(struct relay *r, size_t which, struct arena *a)
 {
         struct relay_data *d = &r->data;
         const struct relay_value *v = &d->ready->files[which];
-        const char *plain = relay_names[which].key, *gz = arena_join(a, plain, ".gz", "");
-        bool taken_over = !d->claimed && of_one_attempt(plain); /* removed already */
+        const char *plain = d->names.name[which], *gz = arena_join(a, plain, ".gz", "");
+        bool taken_over = !d->claimed && relay_is_of_one_attempt(&d->names, plain); /* removed already */
 
         if (which == RELAY_CHECKPOINT && d->ready->forget)
                 plan_forget(d, gz);
@@ -244,7 +241,7 @@ static void plan(struct relay *r, struct arena *a)
                 plan_claim(r);
         if (!d->ready)
                 return;
-        for (size_t i = 0; i < RELAY_FILES; i++)
+        for (size_t i = 0; i < d->names.n; i++)
                 plan_file(r, i, a);
         vec_foreach (v, &d->ready->list)
                 if (v->key)
@@ -355,8 +352,8 @@ bool relay_data_step(struct relay *r)
 
 static void remember_size(struct relay_data *d, const struct relay_data_op *op)
 {
-        for (size_t i = 0; i < RELAY_FILES; i++) {
-                if (!str_has_prefix(str_of(op->key), str_of(relay_names[i].key)))
+        for (size_t i = 0; i < d->names.n; i++) {
+                if (!relay_is_key_of(op->key, d->names.name[i]))
                         continue;
                 d->there[i] = op->remove ? 0 : op->value.n;
                 if (op->remove)
@@ -389,7 +386,7 @@ void relay_data_answered(struct relay *r, struct str body)
         memcpy(d->pod, r->config.pod_uid, strlen(r->config.pod_uid) + 1);
         if (!d->sending)
                 return;
-        for (size_t i = 0; i < RELAY_FILES; i++)
+        for (size_t i = 0; i < d->names.n; i++)
                 if (d->sending->files[i].name)
                         memcpy(d->sent[i], d->sending->files[i].sha256, sizeof(d->sent[i]));
         relay_gather_free(TAKE_PTR(d->sending));

@@ -2,8 +2,8 @@
  * What goes into the data ConfigMap: read, compressed and hashed on the worker's thread, because files may be large and
  * their disk slow.
  *
- * result.json and checkpoint.json are read up to 4 MiB. At the end the files below artifacts/ follow, at most 256, at most
- * 4 folders deep, the smallest first, as far as 900 KiB go. Links are never followed, and only regular files are looked
+ * result.json, checkpoint.json and, at the end, the files that the kind names are read up to 4 MiB. Then the files below
+ * artifacts/ follow, at most 256, at most 4 folders deep, the smallest first, as far as 900 KiB go. Links are never followed, and only regular files are looked
  * at: they lie where somebody else's program writes. What is not kept is hashed all the same (256 MiB of it), and listed.
  *
  * A checkpoint stays in the ConfigMap until there is a better one; so what stays there counts too.
@@ -21,11 +21,6 @@ enum { PROBLEM_MAX = 2 * RELAY_PROBLEM_LEN, ENTRY_ROOM = 256, KEY_MAX = 253, ROO
 
 #define ARTIFACT_PREFIX "artifact."
 
-const struct relay_name relay_names[RELAY_FILES] = {
-        [RELAY_RESULT] = {RUN_RESULT_FILE, RUN_KEY_RESULT},
-        [RELAY_CHECKPOINT] = {RUN_CHECKPOINT_FILE, RUN_KEY_CHECKPOINT},
-};
-
 static _printf_(2, 3) void complain(struct relay_gather *g, const char *fmt, ...)
 {
         char text[RELAY_PROBLEM_LEN];
@@ -39,7 +34,7 @@ static _printf_(2, 3) void complain(struct relay_gather *g, const char *fmt, ...
         buf_printf(&g->problem, "%s%s", g->problem.n ? "; " : "", text);
 }
 
-/* ---- result and checkpoint */
+/* ---- result, checkpoint and named files */
 
 /* Of what is not kept, as far as it does not take too long. */
 static int hash_file(struct relay_gather *g, int dir_fd, const char *name, struct relay_value *v)
@@ -83,11 +78,11 @@ static void leave_out(struct relay_gather *g, struct relay_value *v)
         buf_done(&v->content);
 }
 
-static void gather_file(struct relay_gather *g, int which)
+static void gather_file(struct relay_gather *g, size_t which)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(RELAY_FILE_MAX);
         struct relay_value *v = &g->files[which];
-        const char *name = relay_names[which].file;
+        const char *name = g->names.name[which];
         struct err err = ERR_INIT;
         int got = run_file_read(g->dir_fd, name, RELAY_FILE_MAX, &text, &err);
 
@@ -102,7 +97,7 @@ static void gather_file(struct relay_gather *g, int which)
         if (got == 0) {
                 v->size = text.n;
                 sha256_hex(buf_str(&text), v->sha256);
-                got = fill(g, v, relay_names[which].key, buf_str(&text), &err);
+                got = fill(g, v, name, buf_str(&text), &err);
         }
         if (got < 0) {
                 buf_done(&v->content);
@@ -115,19 +110,19 @@ static void gather_file(struct relay_gather *g, int which)
 }
 
 /* What is in the ConfigMap and stays there takes its room; an old checkpoint never takes the result's. */
-static void count_what_stays(struct relay_gather *g, int which)
+static void count_what_stays(struct relay_gather *g, size_t which)
 {
         const struct relay_value *v = &g->files[which];
         size_t there = g->there[which];
 
-        if (v->key || !there || (which == RELAY_RESULT && v->name))
+        if (v->key || !there || (which != RELAY_CHECKPOINT && v->name))
                 return;
         if (which == RELAY_CHECKPOINT && g->gone[which] && g->level >= RELAY_LEVEL_END) {
                 g->forget = true;
         } else if (which == RELAY_CHECKPOINT && there > g->left) {
                 g->forget = true;
                 complain(g, "the last %s (%zu bytes) is not kept: there is no room for it beside the result",
-                         relay_names[which].file, there);
+                         g->names.name[which], there);
         } else {
                 g->left -= MIN(there, g->left);
         }
@@ -265,12 +260,14 @@ static void gather_artifacts(struct relay_gather *g)
         int fd = openat(g->dir_fd, RUN_ARTIFACTS_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int walked = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
         struct walk w = {.gather = g};
-        size_t n = 0, entries = ENTRY_ROOM * RELAY_FILES;
+        size_t n = 0, entries = 0;
 
         if (fd < 0 && errno != ENOENT)
                 complain(g, "no artifact is kept: cannot open %s: %s", RUN_ARTIFACTS_DIR, strerror(errno));
         if (walked >= 0)
                 walk_folder(&w, walked, "", 1);
+        for (size_t i = 0; i < g->names.n; i++)
+                entries += ENTRY_ROOM + strlen(g->names.name[i]);
         vec_foreach (v, &g->list)
                 entries += ENTRY_ROOM + 3 * strlen(v->name);
         g->left = g->left > entries ? g->left - entries : 0;
@@ -294,8 +291,9 @@ static void gather_run(struct work *w)
 
         if (g->dir_fd < 0)
                 return;
-        for (int i = 0; i < RELAY_FILES; i++) {
-                gather_file(g, i);
+        for (size_t i = 0; i < g->names.n; i++) {
+                if (i < RELAY_NAMED || g->level >= RELAY_LEVEL_END)
+                        gather_file(g, i);
                 count_what_stays(g, i);
         }
         if (g->level >= RELAY_LEVEL_ARTIFACTS)
@@ -321,6 +319,9 @@ struct relay_gather *relay_gather_start(struct relay *r, int dir_fd, int level)
         g->relay = r;
         g->dir_fd = dir_fd;
         g->level = level;
+        g->names.n = r->data.names.n;
+        for (size_t i = 0; i < g->names.n; i++)
+                g->names.name[i] = arena_strdup(&g->strings, r->data.names.name[i]);
         memcpy(g->there, r->data.there, sizeof(g->there));
         memcpy(g->refused, r->data.refused, sizeof(g->refused));
         g->to_hash = RELAY_HASH_MAX;
@@ -341,13 +342,14 @@ void relay_gather_free(struct relay_gather *g)
 {
         if (!g)
                 return;
-        for (size_t i = 0; i < RELAY_FILES; i++)
+        for (size_t i = 0; i < g->names.n; i++)
                 value_done(&g->files[i]);
         vec_foreach (v, &g->list)
                 value_done(v);
         vec_done(&g->list);
         buf_done(&g->problem);
         fd_close(g->dir_fd);
+        arena_done(&g->strings);
         free(g);
 }
 
@@ -355,20 +357,19 @@ void relay_gather_free(struct relay_gather *g)
 
 bool relay_gather_drop(struct relay_gather *g)
 {
-        static const int order[] = {RELAY_CHECKPOINT, RELAY_RESULT};
         struct relay_value *one = NULL;
 
         vec_foreach (v, &g->list)
                 if (v->key && (!one || v->content.n > one->content.n))
                         one = v;
-        for (size_t i = 0; i < ARRAY_LEN(order) && !one; i++) {
-                if (g->files[order[i]].key) {
-                        one = &g->files[order[i]];
-                        memcpy(g->refused[order[i]], one->sha256, sizeof(one->sha256));
-                } else if (order[i] == RELAY_CHECKPOINT && g->there[order[i]] && !g->forget) {
+        for (size_t i = g->names.n; i-- > 0 && !one;) { /* the result last */
+                if (g->files[i].key) {
+                        one = &g->files[i];
+                        memcpy(g->refused[i], one->sha256, sizeof(one->sha256));
+                } else if (i == RELAY_CHECKPOINT && g->there[i] && !g->forget) {
                         g->forget = true;
                         complain(g, "the last %s is not kept: the API server refuses the ConfigMap with it",
-                                 relay_names[order[i]].file);
+                                 g->names.name[i]);
                         return true;
                 }
         }
@@ -388,7 +389,7 @@ struct json *relay_gather_list(const struct relay_gather *g, struct arena *a)
 {
         struct json *list = json_array(a);
 
-        for (size_t i = 0; i < RELAY_FILES; i++)
+        for (size_t i = 0; i < g->names.n; i++)
                 if (g->files[i].name && !g->files[i].key)
                         list_value(a, list, &g->files[i]);
         vec_foreach (v, &g->list)

@@ -6,6 +6,7 @@
  *   relay_send.c    the status ConfigMap: reading, claiming, states and notes; what a failure means
  *   relay_data.c    the data ConfigMap: when it is written, and the patch
  *   relay_gather.c  what goes into it: read, compressed and hashed on the worker's thread
+ *   relay_names.c   which files of the run directory that is, and their keys
  *
  * One request is under way at a time. Whatever happens (a file changed, an answer came, a timer went off) sets flags and
  * calls relay_pump(), which begins the most urgent thing that is to be done.
@@ -21,12 +22,28 @@ enum {
         RELAY_EXIT_ROOM = 2 * 1024,       /* of that: for exit.json, without the output's tail */
         RELAY_PLAIN_MAX = 8 * 1024,       /* larger texts are gzipped */
         RELAY_DATA_MAX = 900 * 1024,      /* all values of the data ConfigMap */
-        RELAY_FILE_MAX = 4 * 1024 * 1024, /* of result and checkpoint, as they are read */
+        RELAY_FILE_MAX = 4 * 1024 * 1024, /* of result, checkpoint and named files, as they are read */
         RELAY_ARTIFACTS_MAX = 256,        /* files */
         RELAY_ARTIFACT_DEPTH = 4,         /* folders below artifacts/ */
         RELAY_HASH_MAX = 256 << 20,       /* bytes read for the hashes of what is not kept */
         RELAY_PROBLEM_LEN = 500,
 };
+
+/* ---- relay_names.c */
+
+enum { RELAY_RESULT, RELAY_CHECKPOINT, RELAY_NAMED, RELAY_FILES_MAX = RELAY_NAMED + RELAY_NAMED_MAX };
+
+/* A file's name is its key too; ".gz" follows when it is gzipped. */
+struct relay_names {
+        size_t n; /* at least RELAY_NAMED */
+        const char *name[RELAY_FILES_MAX];
+};
+
+/* FILES is good (relay_check_files()); the names live in the arena. */
+void relay_names_read(struct relay_names *names, const char *files, struct arena *a);
+bool relay_is_key_of(const char *key, const char *name); /* plain or gzipped */
+/* It goes when another attempt takes over. */
+bool relay_is_of_one_attempt(const struct relay_names *names, const char *key);
 
 /* ---- relay_gather.c */
 
@@ -40,27 +57,24 @@ struct relay_value {
         char sha256[SHA256_HEX_MAX]; /* of the file; "": it could not be read, or is too large to be */
 };
 
-enum { RELAY_RESULT, RELAY_CHECKPOINT, RELAY_FILES };
-
-struct relay_name {
-        const char *file; /* in the run directory */
-        const char *key;  /* in the ConfigMap; ".gz" follows when it is gzipped */
-};
-extern const struct relay_name relay_names[RELAY_FILES];
-
-/* How final what is gathered is. Result and checkpoint never wait for the artifacts, which may take long to read. */
+/*
+ * How final what is gathered is. Result and checkpoint never wait for the artifacts, which may take long to read. Named
+ * files are looked at from RELAY_LEVEL_END.
+ */
 enum { RELAY_LEVEL_NONE, RELAY_LEVEL_FLUSH, RELAY_LEVEL_END, RELAY_LEVEL_ARTIFACTS };
 
 struct relay_gather {
         struct work work;
-        struct relay *relay;                       /* NULL: it has gone; only looked at in the loop */
-        int dir_fd;                                /* its own; -1: the directory is not there */
-        int level;                                 /* how final it is */
-        size_t there[RELAY_FILES];                 /* bytes of it that are in the ConfigMap now */
-        char refused[RELAY_FILES][SHA256_HEX_MAX]; /* of a text that the API server does not take */
-        struct relay_value files[RELAY_FILES];     /* name NULL: there is no such file */
-        VEC(struct relay_value) list;              /* artifacts, by name */
-        bool gone[RELAY_FILES];                    /* there certainly is none */
+        struct relay *relay; /* NULL: it has gone; only looked at in the loop */
+        int dir_fd;          /* its own; -1: the directory is not there */
+        int level;           /* how final it is */
+        struct arena strings;
+        struct relay_names names;                      /* its own */
+        size_t there[RELAY_FILES_MAX];                 /* bytes of it that are in the ConfigMap now */
+        char refused[RELAY_FILES_MAX][SHA256_HEX_MAX]; /* of a text that the API server does not take */
+        struct relay_value files[RELAY_FILES_MAX];     /* name NULL: there is no such file */
+        VEC(struct relay_value) list;                  /* artifacts, by name */
+        bool gone[RELAY_FILES_MAX];                    /* there certainly is none */
         bool forget; /* the checkpoint in the ConfigMap must go: the run has ended without one, or no room */
         size_t left; /* of RELAY_DATA_MAX */
         uint64_t to_hash;   /* of RELAY_HASH_MAX */
@@ -71,8 +85,8 @@ struct relay_gather {
 struct relay_gather *relay_gather_start(struct relay *r, int dir_fd, int level);
 void relay_gather_free(struct relay_gather *g); /* one that is not under way */
 /*
- * Leaves out one value that is still kept, and says so: the largest artifact, then the checkpoint, then the one that is in
- * the ConfigMap, and the result last. False: there is none.
+ * Leaves out one value that is still kept, and says so: the largest artifact, the last named file, then the checkpoint, then
+ * the one that is in the ConfigMap, and the result last. False: there is none.
  */
 bool relay_gather_drop(struct relay_gather *g);
 /* artifacts.json; NULL: there is nothing to list. */
@@ -99,12 +113,13 @@ struct relay_data {
         char pod[64];
         struct doc keys; /* {key: true when it is in binaryData} of what is there */
         char *version;   /* resourceVersion */
-        struct relay_stamp stamps[RELAY_FILES];
-        char sent[RELAY_FILES][SHA256_HEX_MAX];    /* the same text is not sent twice */
-        char refused[RELAY_FILES][SHA256_HEX_MAX]; /* nor is one that was refused */
-        size_t there[RELAY_FILES];                 /* bytes of it that are in the ConfigMap */
-        VEC(struct relay_data_op) ops;             /* on their way */
-        char number[24];                           /* the attempt, in them */
+        struct relay_names names;
+        struct relay_stamp stamps[RELAY_NAMED];        /* named files are not looked at before the end */
+        char sent[RELAY_FILES_MAX][SHA256_HEX_MAX];    /* the same text is not sent twice */
+        char refused[RELAY_FILES_MAX][SHA256_HEX_MAX]; /* nor is one that was refused */
+        size_t there[RELAY_FILES_MAX];                 /* bytes of it that are in the ConfigMap and stay */
+        VEC(struct relay_data_op) ops;                 /* on their way */
+        char number[24];                               /* the attempt, in them */
         bool changed;
         int level;                    /* of the last one that was gathered */
         usec_t next;                  /* not written before */

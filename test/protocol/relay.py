@@ -76,10 +76,10 @@ class Run:
             status, body = self.api.post(self.path, {"metadata": {"name": name}, "data": data})
             assert status == 201, body
 
-    def relay(self, pod, *more, kubeconfig=None):
+    def relay(self, pod, *more, kubeconfig=None, env=None):
         return Process(program("sonde-pod"), "relay", "--status-map", "s", "--data-map", "d", "--namespace", self.ns,
                        "--dir", pod.dir, "--ctl", pod.ctl, "--pod-uid", pod.uid,
-                       "--kubeconfig", kubeconfig or self.server.kubeconfig, *more)
+                       "--kubeconfig", kubeconfig or self.server.kubeconfig, *more, env=env)
 
     def get(self, name):
         status, body = self.api.get(f"{self.path}/{name}")
@@ -308,6 +308,43 @@ def a_data_map_that_the_server_refuses_loses_its_largest(run):
     assert "large.bin" in run.data["problem"] and "refuses" in run.data["problem"], run.data["problem"]
 
 
+def named_files_are_kept_under_their_names_and_an_older_attempts_go(run):
+    first, second = Pod("pod-a"), Pod("pod-b")
+    large = "".join(f"key{i}: {base64.b64encode(os.urandom(30)).decode()}\n" for i in range(1000))
+    names = "config_with_planner.yaml,final_config.yaml,no_room.yaml"
+    first.start()
+    first.write("config_with_planner.yaml", "kind: DynamoGraphDeployment\n")
+    first.write("final_config.yaml", large)
+    first.write("no_room.yaml", base64.b64encode(os.urandom(1500 << 10)))
+    first.write("other.yaml", "x")
+    with run.relay(first, "--files", names) as relay:
+        run.until(podUID="pod-a", state="Running")
+        first.end(code=1)
+        assert relay.wait(2 * PATIENCE) == 0, relay.lines
+    body = run.get("d")
+    assert body["data"]["config_with_planner.yaml"] == "kind: DynamoGraphDeployment\n", body
+    assert run.value("final_config.yaml") == large and "final_config.yaml" not in body["data"]
+    assert "other.yaml" not in body["data"] and "no_room.yaml.gz" not in body["binaryData"]
+    assert "no_room.yaml is not kept" in run.data["problem"], run.data["problem"]
+    second.start()
+    with run.relay(second, env={"SONDE_FILES": names}) as relay:
+        wait(lambda: run.get("d")["data"]["attempt"] == "2", PATIENCE)
+        assert run.value("config_with_planner.yaml") is None and run.value("final_config.yaml") is None
+        os.symlink("/etc/hostname", os.path.join(second.dir, "config_with_planner.yaml"))
+        second.write("final_config.yaml", "kind: Other\n")
+        second.end(code=0)
+        assert relay.wait(PATIENCE) == 0, relay.lines
+    assert run.value("final_config.yaml") == "kind: Other\n" and run.value("config_with_planner.yaml") is None
+    assert "config_with_planner.yaml is a symbolic link" in run.data["problem"], run.data["problem"]
+
+
+def names_that_are_its_own_are_wrong_usage(run):
+    for names in ("result.json", "a/b", "a.yaml,a.yaml", ",".join("abcdefghi")):
+        with run.relay(Pod(), "--files", names) as relay:
+            assert relay.wait(PATIENCE) == 2, relay.lines
+            assert [line for line in relay.lines if "--files: " in line], relay.lines
+
+
 # --- files that somebody else writes -----------------------------------------------
 
 
@@ -522,7 +559,9 @@ with contextlib.ExitStack() as stack:
         a_second_pod_is_the_next_attempt_and_the_first_one_gives_way,
         an_attempt_that_ended_does_not_shut_the_next_one_out, a_killed_relay_goes_on_where_it_was,
         large_values_are_gzipped_and_what_does_not_fit_is_listed, a_result_that_does_not_fit_is_said_and_listed,
-        a_data_map_that_the_server_refuses_loses_its_largest, bad_files_are_problems_and_the_last_good_state_stays,
+        a_data_map_that_the_server_refuses_loses_its_largest,
+        named_files_are_kept_under_their_names_and_an_older_attempts_go, names_that_are_its_own_are_wrong_usage,
+        bad_files_are_problems_and_the_last_good_state_stays,
         a_directory_that_vanishes_and_comes_back_is_found, without_its_config_map_it_ends_at_once,
         sigterm_flushes_and_ends, sigterm_waits_for_the_workload, at_rest_it_weighs_nothing]
     points = [each for test in tests for each in on_both(test)] + [

@@ -423,6 +423,7 @@ int inotify_init1(int flags)
 
 struct pod {
         const char *uid;
+        const char *files; /* that its relay is told to keep; NULL: none */
         int inotify;
         char home[UNIT_DIR_LEN];
         char dir[UNIT_DIR_LEN + 8], ctl[UNIT_DIR_LEN + 8];
@@ -576,6 +577,7 @@ static inline void pod_relay(struct pod *p, struct kube *k)
                                                     .attempt = 1,
                                                     .pod_uid = p->uid,
                                                     .spec_hash = "hash",
+                                                    .files = p->files,
                                                     .log = rig_log(k),
                                                     .on_end = relay_ended,
                                                     .arg = p},
