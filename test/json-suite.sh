@@ -9,6 +9,7 @@ suite=${JSON_SUITE:-../shared/json-suite}
 check=$build/test/json-check
 [ -x "$check" ] || { echo "Bail out! $check is not built"; exit 1; }
 points=0
+ulimit -t 10 # seconds of CPU for each program
 
 # point NAME: 0 as the status of what came before is a pass.
 point() {
@@ -24,7 +25,7 @@ all() {
   shift
   [ $# -gt 0 ] || { echo '# there are no such files'; return 1; }
   for file in "$@"; do
-    timeout 10 "$check" "$file" >/dev/null 2>&1
+    "$check" "$file" >/dev/null 2>&1
     status=$?
     [[ $status =~ ^$wanted$ ]] || { echo "# $file: exit status $status"; bad=1; }
   done

@@ -40,6 +40,7 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.environ.get("SONDE_BUILD", os.path.join(ROOT, "build"))  # where the programs under test are
 RIG = os.path.join(ROOT, "test", "cluster", "cluster")
 SOAK = os.environ.get("SONDE_SOAK") == "1"  # run the long forms
+QUICK = os.environ.get("SONDE_QUICK") == "1"  # run the short forms
 
 # --- TAP ---------------------------------------------------------------------
 

@@ -18,9 +18,9 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import SOAK, diag, main, program, wait
+from sonde_test import QUICK, SOAK, diag, main, program, wait
 
-KILLS = 200 if SOAK else 40
+KILLS = 200 if SOAK else 10 if QUICK else 40
 SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
 rng = random.Random(SEED)
 

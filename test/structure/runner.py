@@ -26,14 +26,15 @@ PROGRAMS = {
     "lazy": "echo 1..1; echo 'ok 1 - later # SKIP not written yet'",
     "slow": "echo 1..1; echo ok 1; sleep 3271",
     "leak": "echo 1..1; echo ok 1; setsid sleep 3272 & sleep 0.1",
+    "form": "echo 1..1; echo ok 1; echo \"the form is '$SONDE_QUICK'\"; exit 1",
     "tidy": "echo 1..1; touch $TMPDIR/x; echo ok 1",
 }
 
 
-def run(*names, seconds=1):
+def run(*names, level="cluster", seconds=1):
     """Runs the named programs; returns (exit code, output lines)."""
     with tempfile.TemporaryDirectory() as tmp:
-        done = subprocess.run(command(tmp, names, seconds), env={**os.environ, "SONDE_BUILD": tmp, "TMPDIR": tmp},
+        done = subprocess.run([*command(tmp, names, seconds), "--level", level], env={**os.environ, "SONDE_BUILD": tmp, "TMPDIR": tmp},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         assert [n for n in os.listdir(tmp) if n.startswith("sonde-test")] == [], os.listdir(tmp)
     return done.returncode, done.stdout.splitlines()
@@ -69,6 +70,12 @@ def expect(names, code, last, *texts):
     assert (got, lines[-1]) == (code, last), everything
     for text in texts:
         assert re.search(text, everything), f"no {text!r} in:\n{everything}"
+
+
+def short_forms_are_asked_for_at_level_quick_alone():
+    for level, form in ("quick", "1"), ("cluster", ""), ("soak", ""):
+        _, lines = run("form", level=level)
+        assert f"       | the form is '{form}'" in lines, (level, lines)
 
 
 def counts_points():
@@ -131,8 +138,8 @@ def an_interrupt_ends_everything_and_still_prints_the_counts():
         assert [n for n in os.listdir(tmp) if n.startswith("sonde-test")] == []
 
 
-main(counts_points, a_failed_point_fails_the_run_and_shows_its_output, a_crash_is_a_failure_although_its_points_passed,
-     no_plan_is_a_failure, a_point_too_few_is_a_failure, a_bad_exit_code_is_a_failure, an_empty_plan_is_a_failure,
-     a_skip_for_absent_data_is_counted_apart, a_skip_for_any_other_reason_is_a_failure,
+main(counts_points, short_forms_are_asked_for_at_level_quick_alone, a_failed_point_fails_the_run_and_shows_its_output,
+     a_crash_is_a_failure_although_its_points_passed, no_plan_is_a_failure, a_point_too_few_is_a_failure,
+     a_bad_exit_code_is_a_failure, an_empty_plan_is_a_failure, a_skip_for_absent_data_is_counted_apart, a_skip_for_any_other_reason_is_a_failure,
      the_time_limit_ends_the_whole_group, what_a_test_leaves_behind_is_ended_and_reported,
      an_interrupt_ends_everything_and_still_prints_the_counts)

@@ -8,7 +8,7 @@
 
 #include "kinds/testrun.h"
 
-enum { WORLDS = 400, STEPS = 150, PODS = 12, CALM = 5000 };
+enum { QUICK_WORLDS = 100, WORLDS = 400, SOAK_WORLDS = 100 * WORLDS, STEPS = 150, PODS = 12, CALM = 5000 };
 #define SEC  USEC_PER_SEC
 #define NOON ((usec_t)1794744000 * SEC)
 
@@ -679,7 +679,7 @@ static void world_run(struct world *w, uint64_t seed, bool loud)
 static void whatever_happens(void **state)
 {
         const char *one = getenv("SONDE_MODEL_SEED");
-        unsigned worlds = getenv("SONDE_SOAK") ? 100 * WORLDS : WORLDS;
+        unsigned worlds = unit_extent(QUICK_WORLDS, WORLDS, SOAK_WORLDS);
         size_t decisions = 0;
         unsigned succeeded = 0;
 

@@ -246,13 +246,13 @@ static void a_link_to_a_directory_deep_in_the_old_tree_is_removed_as_a_link(void
 
 static void a_tree_deeper_than_any_path_is_removed(void **state)
 {
-        enum { DEPTH = 3000 };
+        const unsigned depth = unit_extent(1000, 3000, 3000);
         _cleanup_(pod_done) struct pod p;
         _cleanup_(fd_close) int fd = -1;
 
         pod_init(&p);
         fd = open(p.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        for (int i = 0; i < DEPTH; i++) {
+        for (unsigned i = 0; i < depth; i++) {
                 int next;
 
                 assert_int_equal(mkdirat(fd, i ? "deep" : ".previous", 0755), 0);

@@ -22,6 +22,14 @@
                 assert_memory_equal(s_.p, literal, s_.n); \
         } while (0)
 
+/* How many worlds, seeds or rounds: QUICK in `make test-quick`, SOAK in `make soak`, else USUAL. */
+static inline unsigned unit_extent(unsigned quick, unsigned usual, unsigned soak)
+{
+        if (streq(getenv("SONDE_SOAK"), "1"))
+                return soak;
+        return streq(getenv("SONDE_QUICK"), "1") ? quick : usual;
+}
+
 /* Runs TESTS (an array of struct CMUnitTest) as TAP. */
 #define UNIT_MAIN(tests)                                          \
         int main(void)                                            \
