@@ -1,20 +1,22 @@
 #include "base/base.h"
 
-static bool before(const struct heap_node *a, const struct heap_node *b)
+static bool before(const struct heap_slot *a, const struct heap_slot *b)
 {
-        return a->order != b->order ? a->order < b->order : a->sequence < b->sequence;
+        return a->order != b->order ? a->order < b->order : a->node->sequence < b->node->sequence;
 }
 
-static void place(struct heap *h, struct heap_node *node, size_t i)
+static void place(struct heap *h, struct heap_slot slot, size_t i)
 {
-        h->nodes[i] = node;
-        node->at = i + 1;
+        h->slots[i] = slot;
+        slot.node->at = i + 1;
 }
 
 static void sift(struct heap *h, struct heap_node *node, size_t i)
 {
-        while (i && before(node, h->nodes[(i - 1) / 2])) {
-                place(h, h->nodes[(i - 1) / 2], i);
+        struct heap_slot slot = {node->order, node};
+
+        while (i && before(&slot, &h->slots[(i - 1) / 2])) {
+                place(h, h->slots[(i - 1) / 2], i);
                 i = (i - 1) / 2;
         }
         for (;;) {
@@ -22,21 +24,21 @@ static void sift(struct heap *h, struct heap_node *node, size_t i)
 
                 if (child >= h->n)
                         break;
-                if (child + 1 < h->n && before(h->nodes[child + 1], h->nodes[child]))
+                if (child + 1 < h->n && before(&h->slots[child + 1], &h->slots[child]))
                         child++;
-                if (!before(h->nodes[child], node))
+                if (!before(&h->slots[child], &slot))
                         break;
-                place(h, h->nodes[child], i);
+                place(h, h->slots[child], i);
                 i = child;
         }
-        place(h, node, i);
+        place(h, slot, i);
 }
 
 void heap_done(struct heap *h)
 {
         for (size_t i = 0; i < h->n; i++)
-                h->nodes[i]->at = 0;
-        free(h->nodes);
+                h->slots[i].node->at = 0;
+        free(h->slots);
         *h = (struct heap)HEAP_INIT;
 }
 
@@ -51,10 +53,9 @@ void heap_put(struct heap *h, struct heap_node *node, uint64_t order)
         } else {
                 if (h->n == h->cap) {
                         h->cap = h->cap ? h->cap * 2 : 16;
-                        h->nodes = xrealloc(h->nodes, h->cap * sizeof(*h->nodes));
+                        h->slots = xrealloc(h->slots, h->cap * sizeof(*h->slots));
                 }
                 i = h->n++;
-                h->nodes[i] = node;
         }
         sift(h, node, i);
 }
@@ -67,7 +68,7 @@ void heap_remove(struct heap *h, struct heap_node *node)
         if (!node->at)
                 return;
         node->at = 0;
-        last = h->nodes[--h->n];
+        last = h->slots[--h->n].node;
         if (last != node)
                 sift(h, last, i);
 }

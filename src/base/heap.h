@@ -14,8 +14,14 @@ struct heap_node {
         size_t at; /* position + 1; 0: on no heap */
 };
 
+/* The order is here as well: what is compared lies together, and the elements may be anywhere. */
+struct heap_slot {
+        uint64_t order;
+        struct heap_node *node;
+};
+
 struct heap {
-        struct heap_node **nodes;
+        struct heap_slot *slots;
         size_t n, cap;
         uint64_t sequence;
 };
@@ -32,5 +38,5 @@ void heap_remove(struct heap *h, struct heap_node *node); /* harmless when it is
 
 static inline struct heap_node *heap_first(const struct heap *h)
 {
-        return h->n ? h->nodes[0] : NULL;
+        return h->n ? h->slots[0].node : NULL;
 }

@@ -113,7 +113,7 @@ static void collect(void *arg)
         usec_t at = now(q), sum = 0;
 
         for (size_t i = 0; i < q->running.n; i++)
-                sum += usec_sub(at, q->running.nodes[i]->order);
+                sum += usec_sub(at, q->running.slots[i].order);
         metric_set(q->unfinished, seconds(sum));
         metric_set(q->longest, first ? seconds(usec_sub(at, first->order)) : 0);
 }
@@ -289,9 +289,9 @@ void queue_free(struct queue *q)
         map_foreach (i, &q->items, item)
                 free(item);
         map_done(&q->items);
-        free(q->waiting.nodes);
-        free(q->ready.nodes);
-        free(q->running.nodes);
+        free(q->waiting.slots);
+        free(q->ready.slots);
+        free(q->running.slots);
         free(q->name);
         free(q);
 }
