@@ -198,7 +198,11 @@ bool utf8_valid(const char *s, size_t n)
                                 continue;
                         }
                 }
-                len = *p < 0x80 ? 1 : utf8_char(p, n);
+                for (; n && *p < 0x80; n--)
+                        p++;
+                if (n == 0)
+                        break;
+                len = utf8_char(p, n);
                 if (!len)
                         return false;
                 p += len;

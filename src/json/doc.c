@@ -12,11 +12,6 @@ struct json *json_get(const struct json *object, struct str key)
         return NULL;
 }
 
-struct json *json_at(const struct json *object, const char *key)
-{
-        return json_get(object, str_of(key));
-}
-
 struct json *json_index(const struct json *array, size_t i)
 {
         if (!json_is(array, JSON_ARRAY) || i >= array->len)
@@ -40,11 +35,6 @@ struct str json_text(const struct json *string)
 const char *json_cstr(const struct json *string)
 {
         return json_is(string, JSON_STRING) && !string->has_nul ? string->text : NULL;
-}
-
-const char *json_str(const struct json *object, const char *key)
-{
-        return json_cstr(json_at(object, key));
 }
 
 const char *json_str_or(const struct json *object, const char *key, const char *otherwise)
@@ -256,11 +246,6 @@ struct json *json_setn(struct arena *a, struct json *object, struct str key, str
                 return json_setn(a, object, key, value);
         }
         return json_add(a, object, key, value);
-}
-
-struct json *json_set(struct arena *a, struct json *object, const char *key, struct json *value)
-{
-        return json_setn(a, object, str_of(key), value);
 }
 
 struct json *json_append(struct json *array, struct json *value)

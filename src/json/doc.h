@@ -91,13 +91,20 @@ static inline struct json *json_next(const struct json *container, const struct 
         for (struct json *child = json_first(container); child; child = json_next((container), child))
 
 struct json *json_get(const struct json *object, struct str key);
-struct json *json_at(const struct json *object, const char *key);
+/* Inline, as are json_str() and json_set(): the length of a name that is written in the program is known there. */
+static inline struct json *json_at(const struct json *object, const char *key)
+{
+        return json_get(object, str_of(key));
+}
 struct json *json_index(const struct json *array, size_t i);
 size_t json_len(const struct json *container); /* children; 0 for anything else */
 
 struct str json_text(const struct json *string);  /* p == NULL for anything else */
 const char *json_cstr(const struct json *string); /* NULL for anything else */
-const char *json_str(const struct json *object, const char *key);
+static inline const char *json_str(const struct json *object, const char *key)
+{
+        return json_cstr(json_at(object, key));
+}
 const char *json_str_or(const struct json *object, const char *key, const char *otherwise);
 bool json_bool(const struct json *object, const char *key, bool otherwise);
 /* The member as an integer; OTHERWISE when it is missing, no number, not whole or out of range. */
@@ -125,8 +132,11 @@ struct json *json_array(struct arena *a);
 struct json *json_object(struct arena *a);
 
 /* Sets the member, in place of one of that name or at the end. VALUE NULL: leaves the object as it is. Returns VALUE. */
-struct json *json_set(struct arena *a, struct json *object, const char *key, struct json *value);
 struct json *json_setn(struct arena *a, struct json *object, struct str key, struct json *value);
+static inline struct json *json_set(struct arena *a, struct json *object, const char *key, struct json *value)
+{
+        return json_setn(a, object, str_of(key), value);
+}
 struct json *json_append(struct json *array, struct json *value); /* NULL is left out */
 /* Takes the member (or the child) out of its container and returns it; NULL when there was none. */
 struct json *json_remove(struct json *object, const char *key);
