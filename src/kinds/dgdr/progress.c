@@ -170,16 +170,22 @@ static struct json *progress_json(const struct view *v, const struct run_seen *s
 
 /* ---- conditions */
 
-/* "Profiling decode with batch size 496 (4/6, 66.7%)"; a message that says the step itself is left as it is. */
-static const char *with_step(struct arena *a, const struct json *progress)
+/* What is done, with the step: "Profiling decode with batch size 496 (4/6, 66.7%)". Some say the step themselves. */
+static const char *with_step(struct arena *a, const struct json *progress, bool percent)
 {
         const char *message = json_str_or(progress, "message", "");
         int64_t step = json_int(progress, "currentStep", 0), of = json_int(progress, "totalSteps", 0);
-        const char *fraction = arena_printf(a, "%lld/%lld", (long long)step, (long long)of);
+        const char *said = arena_printf(a, " (%lld/%lld)", (long long)step, (long long)of);
+        struct str text = str_of(message);
 
-        if (of <= 0 || strstr(message, fraction))
+        if (of <= 0)
                 return message;
-        return arena_printf(a, "%s (%s, %.1f%%)", message, fraction, run_percentage(step, of));
+        if (str_has_suffix(text, str_of(said)))
+                text.n -= strlen(said);
+        if (!percent)
+                return arena_printf(a, "%.*s%s", STR_ARG(text), said);
+        return arena_printf(a, "%.*s (%lld/%lld, %.1f%%)", STR_ARG(text), (long long)step, (long long)of,
+                            run_percentage(step, of));
 }
 
 static const char *phase_message(struct arena *a, const struct json *progress)
@@ -191,7 +197,7 @@ static const char *phase_message(struct arena *a, const struct json *progress)
         if (run_phase_terminal(phase))
                 return json_str_or(progress, "message", in_progress);
         return arena_printf(a, "[Phase %d/%d: %s] %s", number_of(phase), TOTAL_PHASES, phase,
-                            with_step(a, progress));
+                            with_step(a, progress, true));
 }
 
 static void tell_profiling(const struct view *v, const struct run_seen *seen, const struct json *progress,

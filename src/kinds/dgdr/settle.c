@@ -407,12 +407,13 @@ static void settle_after(struct turn *t)
 {
         const char *state = dgdr_state(t->v);
 
-        if (!check_spec(t))
+        if (t->run.names.job && !check_spec(t))
                 return;
         run_settle_spec(t->v, t->d, &t->run, t->status);
         if (streq(state, "Profiling") && !generate(t))
                 return;
-        if (streq(state, "Ready") && t->spec.auto_apply && !json_at(t->status, "deployment"))
+        if (streq(state, "Ready") && t->spec.auto_apply && json_at(t->status, "generatedDeployment") &&
+            !json_at(t->status, "deployment"))
                 set_state(t, "Deploying"); /* asked for later */
         state = new_state(t);
         if ((streq(state, "Deploying") || json_at(t->status, "deployment")) && !follow_deployment(t))
@@ -422,12 +423,14 @@ static void settle_after(struct turn *t)
 
 void dgdr_settle(const struct view *v, struct decision *d)
 {
+        const char *state = dgdr_state(v);
         struct turn t;
 
-        if (d->status || dgdr_is_final(dgdr_state(v)))
+        if (d->status || dgdr_is_final(state))
                 return;
         begin_turn(&t, v, d);
-        if (t.run.over)
+        if (t.run.over || streq(state, "Ready") ||
+            streq(state, "Deploying")) /* by another controller's run */
                 settle_after(&t);
         else
                 settle_run(&t);
