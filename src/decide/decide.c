@@ -40,6 +40,11 @@ void decide_absent(struct decision *d, const struct object *object)
         *vec_push(&d->absent) = (struct must_not_exist){.object = object};
 }
 
+void decide_absent_foreground(struct decision *d, const struct object *object)
+{
+        *vec_push(&d->absent) = (struct must_not_exist){.object = object, .propagation = "Foreground"};
+}
+
 void decide_again_at(struct decision *d, usec_t when)
 {
         if (!d->again_at || when < d->again_at)

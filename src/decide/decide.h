@@ -110,6 +110,8 @@ void decision_done(struct decision *d);
 
 void decide_exist(struct decision *d, const struct kube_type *type, struct json *json, enum exist_how how);
 void decide_absent(struct decision *d, const struct object *object);
+/* The same, and it is there until all that it owns is gone: a Job, until its pods are. */
+void decide_absent_foreground(struct decision *d, const struct object *object);
 /* The earliest of all that were asked for. */
 void decide_again_at(struct decision *d, usec_t when);
 /* The answer to a look-up, or NULL after asking for it: return then, and be called again. */

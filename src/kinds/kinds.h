@@ -12,13 +12,13 @@
  * events, what follows, when to look again. A table registers each kind with the runtime; a sixth kind is one more
  * folder here and one CRD file, or the design has failed.
  *
- *   run_job.h    what every plan shares: the objects of a run
- *   run_seen.h   what every settle shares: what they say about it
+ *   run_control.h  what every request says about its run, and one attempt after another
+ *   run_job.h      what every plan shares: the objects of a run
+ *   run_seen.h     what every settle shares: what they say about it
  *
  * What it must not do: ask for the clock, randomness or the network (everything a decision may use is passed in, see
  * src/decide/); remember anything between two calls; make up a name that a second call would not make again.
  */
 #pragma once
 
-#include "kinds/run_job.h"
-#include "kinds/run_seen.h"
+#include "kinds/run_control.h"

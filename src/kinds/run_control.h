@@ -21,6 +21,10 @@
  *
  *     {attempt: 2, job: "profile-x-2", retries: 1, specHash: "…", outcome: "Succeeded" | "Failed", reason: "…"}
  *
+ * A reason (Retrying, Edited) without an outcome: this attempt is over, and the next one is begun as soon as nothing of it is
+ * left. It gets its number only then, above all that a pod has claimed: before Kubernetes 1.26 a Job makes another pod for one
+ * that was deleted. An attempt is one Job's one pod, on all servers. A success that is recorded meanwhile stays one.
+ *
  * Everything that begins or ends an attempt is first written there (a new attempt; Suspended=True; the outcome) and then
  * carried out, so that a crash between any two writes is harmless: the Job of another attempt than this is deleted
  * in the foreground, and this attempt's Job is not created before that one is finished or gone with its pods.
@@ -67,7 +71,8 @@ size_t run_controls_check(const struct view *v, const char **ret, size_t max);
 
 /*
  * Plans the objects of the attempt under way; nothing before there is one. JOB is the kind's (names, spec_hash, priority
- * class, user and deadline are filled in here). After the outcome it only takes away Jobs that would go on. False: as
+ * class and user are filled in here). The Job has the label sonde.dev/attempt; the request's Jobs without it are not the run's.
+ * After the outcome it only takes away Jobs that would go on. False: as
  * run_job_plan().
  */
 bool run_plan(const struct view *v, struct decision *d, const struct run *run, struct run_job *job,
@@ -75,7 +80,7 @@ bool run_plan(const struct view *v, struct decision *d, const struct run *run, s
 /*
  * What has become of the run, in *RET, and of its attempts, in STATUS: status.run, observedGeneration, the conditions Suspended
  * and SpecAccepted. A new attempt is life WAITING with reason Retrying, Resumed or Edited, or NONE for the first one; life
- * SUSPENDED is after spec.suspend. With an outcome, ServiceAccount, Role and RoleBinding are taken away (and d->exist is empty). False: look-ups are under way; leave the
+ * SUSPENDED is after spec.suspend. Called once more after the outcome it tells life, reason and sentence. With an outcome, ServiceAccount, Role and RoleBinding are taken away (and d->exist is empty). False: look-ups are under way; leave the
  * status as it is.
  */
 bool run_settle(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,

@@ -5,11 +5,11 @@
  *   run_pod.c       what the kubelet says about a pod
  *   run_seen.c      what everything together says about the run
  *   run_progress.c  how the request's status tells it
+ *   run_control.c   one attempt after another
  */
 #pragma once
 
-#include "kinds/run_job.h"
-#include "kinds/run_seen.h"
+#include "kinds/run_control.h"
 
 #define RUN_LOOK_AGAIN (5 * USEC_PER_SEC)
 
@@ -23,6 +23,7 @@ const struct object *run_look_up(const struct view *v, struct decision *d, const
 bool run_is_ours(const struct view *v, const struct json *object); /* by its controlling owner's uid */
 bool run_job_finished(const struct json *job);
 bool run_job_goes_on(const struct json *job); /* may make another pod */
+bool run_job_retries(const struct json *job); /* by itself, when a pod fails */
 
 /* ---- run_pod.c */
 
@@ -35,6 +36,7 @@ struct run_pod {
         usec_t grace;        /* that it then has */
         bool over;           /* phase Succeeded or Failed: nothing of it runs any more */
         const char *phase, *reason, *message;
+        const char *disruption, *disruption_message; /* why the cluster ends it; NULL: it does not */
         const char *workload; /* the container's name */
         bool started, ended;  /* the workload */
         usec_t started_at, finished_at;
@@ -60,8 +62,17 @@ const struct object *run_look_up_pod(const struct view *v, struct decision *d, c
 void run_pod_read(const struct object *object, struct run_pod *ret); /* OBJECT may be NULL */
 /* Why the workload has not started, where that is known: a reason, and the sentence. */
 const char *run_pod_waits(const struct view *v, const struct run_pod *p, const char **ret_sentence);
+/*
+ * Why a Job has no pod: quota and admission may refuse it, and only the Job's events say so. They are looked at when it has had
+ * time enough, and then every 30 s. False: the look-up is under way.
+ */
+bool run_pod_refused(const struct view *v, struct decision *d, const struct object *job,
+                     const char **ret_reason, const char **ret_sentence);
 
 /* ---- run_seen.c */
+
+/* A pod should be gone this long after its grace period; one of a dead node stays. */
+#define RUN_ENDING_PATIENCE (60 * USEC_PER_SEC)
 
 /* A sentence in the arena, cut at 500 bytes. */
 const char *run_sentence(const struct view *v, const char *fmt, ...) _printf_(2, 3);

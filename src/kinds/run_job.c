@@ -103,6 +103,16 @@ static int64_t grace_of(const struct run_job *job)
         return job->grace_seconds > 0 ? MIN(job->grace_seconds, (int64_t)GRACE_MAX) : GRACE_DEFAULT;
 }
 
+/* "a,b"; NULL: there are none. */
+static const char *names_of_files(struct arena *a, const char *const *files)
+{
+        const char *all = NULL;
+
+        for (; files && *files; files++)
+                all = all ? arena_printf(a, "%s,%s", all, *files) : *files;
+        return all;
+}
+
 static struct json *relay_container(const struct view *v, const struct run_job *job)
 {
         struct arena *a = v->arena;
@@ -117,6 +127,7 @@ static struct json *relay_container(const struct view *v, const struct run_job *
         add_env(a, env, "SONDE_STATUS_MAP", job->names.status_map);
         add_env(a, env, "SONDE_DATA_MAP", job->names.data_map);
         add_env(a, env, "SONDE_ATTEMPT", arena_printf(a, "%llu", (unsigned long long)job->names.attempt));
+        add_env(a, env, "SONDE_FILES", names_of_files(a, job->files));
         add_env_field(a, env, "SONDE_NAMESPACE", "metadata.namespace");
         add_env_field(a, env, "SONDE_POD_UID", "metadata.uid");
         add_mount(a, json_at(c, "volumeMounts"), "sonde-token", ACCOUNT_DIR, true);
@@ -164,6 +175,8 @@ static struct json *workload(const struct view *v, const struct run_job *job)
         add_env(a, member(a, c, "env", json_array(a)), "SONDE_RUN_DIR", job->run_dir);
         add_mount(a, mounts, "sonde", SONDE_DIR, false);
         add_mount(a, mounts, "run", job->run_dir, false);
+        if (job->workload_token)
+                add_mount(a, mounts, "sonde-token", ACCOUNT_DIR, true);
         restrict_workload(v, job, c);
         return c;
 }
@@ -234,6 +247,16 @@ static struct json *labels_of(const struct view *v, const struct run_job *job)
         return job->labels ? json_copy(v->arena, job->labels) : NULL;
 }
 
+static struct json *job_labels(const struct view *v, const struct run_job *job)
+{
+        struct json *labels = job->labels ? labels_of(v, job) : json_object(v->arena);
+
+        json_set(v->arena, labels, RUN_LABEL_ATTEMPT,
+                 json_string(v->arena,
+                             arena_printf(v->arena, "%llu", (unsigned long long)job->names.attempt)));
+        return labels;
+}
+
 static struct json *job_object(const struct view *v, const struct run_job *job)
 {
         struct arena *a = v->arena;
@@ -244,7 +267,7 @@ static struct json *job_object(const struct view *v, const struct run_job *job)
                 "'spec': {'backoffLimit': %lld, 'template': {'metadata': {'labels': %p, 'annotations': "
                 "{'kubectl.kubernetes.io/default-container': %s, "
                 "'kubectl.kubernetes.io/default-logs-container': %s}}, 'spec': %p}}}",
-                job->names.job, (void *)labels_of(v, job), (long long)job->backoff_limit,
+                job->names.job, (void *)job_labels(v, job), (long long)job->backoff_limit,
                 (void *)labels_of(v, job), name, name, (void *)pod_spec(v, job));
         struct json *spec = json_at(o, "spec");
 
@@ -255,8 +278,11 @@ static struct json *job_object(const struct view *v, const struct run_job *job)
         return o;
 }
 
-/* A map that was lost belongs to the pod that wrote it: another one is still the next attempt. */
-static struct json *fence_again(const struct view *v, const struct run_job *job)
+/*
+ * How the status ConfigMap begins. One that was lost belongs to the pod that wrote it: another pod is still the next
+ * attempt.
+ */
+static struct json *first_fence(const struct view *v, const struct run_job *job)
 {
         const struct json *progress = json_at(json_at(v->request, "status"), "progress");
         const char *pod = json_str(progress, "podUID");
@@ -276,13 +302,25 @@ static void plan_maps(const struct view *v, struct decision *d, const struct run
 
         decide_exist(d, &KUBE_CONFIGMAP,
                      json_build(a, "{'metadata': {'name': %s}, 'data': %p}", job->names.status_map,
-                                (void *)fence_again(v, job)),
+                                (void *)first_fence(v, job)),
                      EXIST_ONCE);
         /* The key that is there from the start saves the relay from asking whether there is a `data` at all. */
         decide_exist(d, &KUBE_CONFIGMAP,
                      json_build(a, "{'metadata': {'name': %s}, 'data': {'" RUN_KEY_SPEC_HASH "': %s}}",
                                 job->names.data_map, job->spec_hash ? job->spec_hash : ""),
                      EXIST_ONCE);
+}
+
+static struct json *rules_of(const struct view *v, const struct run_job *job)
+{
+        struct json *rules = json_build(v->arena,
+                                        "[{'apiGroups': [''], 'resources': ['configmaps'], 'resourceNames': "
+                                        "[%s, %s], 'verbs': ['get', 'patch']}]",
+                                        job->names.status_map, job->names.data_map);
+
+        json_foreach (rule, job->rules)
+                json_append(rules, json_copy(v->arena, rule));
+        return rules;
 }
 
 static void plan_access(const struct view *v, struct decision *d, const struct run_job *job)
@@ -294,10 +332,8 @@ static void plan_access(const struct view *v, struct decision *d, const struct r
                                 job->names.access, (void *)json_truth(a, false)),
                      EXIST_APPLY);
         decide_exist(d, &KUBE_ROLE,
-                     json_build(a,
-                                "{'metadata': {'name': %s}, 'rules': [{'apiGroups': [''], 'resources': "
-                                "['configmaps'], 'resourceNames': [%s, %s], 'verbs': ['get', 'patch']}]}",
-                                job->names.access, job->names.status_map, job->names.data_map),
+                     json_build(a, "{'metadata': {'name': %s}, 'rules': %p}", job->names.access,
+                                (void *)rules_of(v, job)),
                      EXIST_APPLY);
         decide_exist(d, &KUBE_ROLEBINDING,
                      json_build(a,
@@ -307,13 +343,6 @@ static void plan_access(const struct view *v, struct decision *d, const struct r
                                 job->names.access, job->names.access, job->names.access,
                                 meta_str(v->request, "namespace")),
                      EXIST_APPLY);
-}
-
-const char *run_spec_hash(const struct view *v)
-{
-        const struct json *spec = json_at(v->request, "spec");
-
-        return name_hash(v->arena, spec ? str_of(json_print(v->arena, spec)) : STR(""));
 }
 
 /* A pod of this attempt or a later one has claimed the ConfigMap. */
@@ -458,6 +487,11 @@ bool run_job_goes_on(const struct json *job)
         return !run_job_finished(job) && !run_condition(job, "FailureTarget");
 }
 
+bool run_job_retries(const struct json *job)
+{
+        return json_int(json_at(job, "spec"), "backoffLimit", 0) > 0;
+}
+
 void run_job_halt(const struct view *v, struct decision *d, const struct run_names *names)
 {
         const struct object *job = view_child(v, &KUBE_JOB, names->job), *pod = run_newest_pod(v, job);
@@ -465,7 +499,7 @@ void run_job_halt(const struct view *v, struct decision *d, const struct run_nam
 
         if (!pod || !run_job_goes_on(job->json))
                 return;
-        if (!streq(pod->uid, last) || (json_int(json_at(job->json, "spec"), "backoffLimit", 0) > 0 &&
-                                       streq(json_str(json_at(pod->json, "status"), "phase"), "Failed")))
+        if (!streq(pod->uid, last) ||
+            (run_job_retries(job->json) && streq(json_str(json_at(pod->json, "status"), "phase"), "Failed")))
                 decide_absent(d, job);
 }

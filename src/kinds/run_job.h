@@ -22,6 +22,7 @@
 
 #define RUN_RELAY_CONTAINER "relay"
 #define RUN_STAGE_CONTAINER "stage"
+#define RUN_LABEL_ATTEMPT   "sonde.dev/attempt" /* of a run's Jobs: which one it is */
 
 struct run_names {
         const char *job; /* from status once it is there */
@@ -55,8 +56,6 @@ struct run_job {
  * the plan.
  */
 bool run_job_plan(const struct view *v, struct decision *d, const struct run_job *job, const char **why);
-/* A hash of the request's spec: what was measured for another one is not taken up again. */
-const char *run_spec_hash(const struct view *v);
 /* The request's status (see run_progress()) or the status ConfigMap says that there was such a Job: it is made once. */
 bool run_job_was_there(const struct view *v, const struct run_names *names);
 /*

@@ -3,6 +3,10 @@
  */
 #include "kinds/run_internal.h"
 
+/* A Job has its pod by then; if not, its events are looked at now and then. */
+#define POD_PATIENCE   (5 * USEC_PER_SEC)
+#define POD_LOOK_AGAIN (30 * USEC_PER_SEC)
+
 static usec_t time_at(const struct json *object, const char *key)
 {
         struct str text = json_text(json_at(object, key));
@@ -136,6 +140,17 @@ static void read_waiting(struct run_pod *p, const struct json *pod)
                 }
 }
 
+/* Preemption, an eviction by the API, a taint, a node that goes: since Kubernetes 1.26. */
+static void read_disruption(struct run_pod *p, const struct json *pod)
+{
+        const struct json *target = run_condition(pod, "DisruptionTarget");
+
+        if (!target)
+                return;
+        p->disruption = json_str_or(target, "reason", "");
+        p->disruption_message = json_str_or(target, "message", p->disruption);
+}
+
 void run_pod_read(const struct object *object, struct run_pod *ret)
 {
         const struct json *pod = object ? object->json : NULL, *meta = json_at(pod, "metadata");
@@ -157,6 +172,7 @@ void run_pod_read(const struct object *object, struct run_pod *ret)
         read_workload(ret, pod);
         read_helpers(ret, pod);
         read_waiting(ret, pod);
+        read_disruption(ret, pod);
 }
 
 /* ---- why it waits */
@@ -209,6 +225,77 @@ const char *run_pod_waits(const struct view *v, const struct run_pod *p, const c
                                      run_quote(v, str_of(p->wait_reason)),
                                      run_quote(v, str_of(p->wait_message)), cause->next);
         return cause->ours;
+}
+
+/* ---- why there is none */
+
+/* Events of the Job's controller have deprecated*; a series counts from its last. */
+static usec_t event_time(const struct json *event)
+{
+        const struct json *series = json_at(event, "series");
+        const struct str texts[] = {json_text(json_at(series, "lastObservedTime")),
+                                    json_text(json_at(event, "deprecatedLastTimestamp")),
+                                    json_text(json_at(event, "eventTime"))};
+        usec_t last = 0, t;
+
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+                if (texts[i].p && time_parse(texts[i], &t))
+                        last = MAX(last, t);
+        return last;
+}
+
+static const char *last_refusal(const struct json *events)
+{
+        const char *note = NULL;
+        usec_t last = 0;
+
+        json_foreach (event, json_at(events, "items")) {
+                if (!streq(json_str(event, "reason"), "FailedCreate") || event_time(event) < last)
+                        continue;
+                note = json_str(event, "note");
+                last = event_time(event);
+        }
+        return note;
+}
+
+/* Without the end of the pod's name, which is another one at every try: the status would never come to rest. */
+static const char *without_pod_name(const struct view *v, const char *note, const char *job)
+{
+        const char *name = strstr(note, job), *rest;
+
+        if (!name || name[strlen(job)] != '-')
+                return note;
+        rest = name + strlen(job) + 1;
+        rest += strspn(rest, "abcdefghijklmnopqrstuvwxyz0123456789");
+        return arena_printf(v->arena, "%.*s%s", (int)(name + strlen(job) - note), note, rest);
+}
+
+bool run_pod_refused(const struct view *v, struct decision *d, const struct object *job,
+                     const char **ret_reason, const char **ret_sentence)
+{
+        const struct want want = {.kind = WANT_EVENTS, .type = &KUBE_JOB, .name = job->name, .uid = job->uid};
+        usec_t created = time_at(json_at(job->json, "metadata"), "creationTimestamp");
+        const struct answer *answer;
+        const char *note;
+
+        if (!created || json_int(json_at(job->json, "status"), "active", 0) > 0)
+                return true; /* the pods' watch is behind */
+        if (v->now < usec_add(created, POD_PATIENCE)) {
+                decide_again_at(d, usec_add(created, POD_PATIENCE));
+                return true;
+        }
+        answer = decide_want(d, v, &want);
+        if (!answer)
+                return false;
+        decide_again_at(d, usec_add(v->now, POD_LOOK_AGAIN));
+        note = last_refusal(answer->json);
+        if (note) {
+                *ret_reason = "PodNotCreated";
+                *ret_sentence = run_sentence(
+                        v, "the Job %s cannot make its pod: %s; raise the quota, or change what refuses it",
+                        job->name, run_quote(v, str_of(without_pod_name(v, note, job->name))));
+        }
+        return true;
 }
 
 /* ---- what of it is kept */

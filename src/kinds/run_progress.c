@@ -10,11 +10,19 @@ static struct json *time_json(struct arena *a, usec_t when)
         return when ? json_string(a, time_format(when, text)) : NULL;
 }
 
+static const struct json *any_before(const struct view *v)
+{
+        return json_at(json_at(v->request, "status"), "progress");
+}
+
+/* What was told of the same attempt; NULL: nothing. */
 static const struct json *progress_before(const struct view *v, const struct run_seen *s)
 {
-        const struct json *before = json_at(json_at(v->request, "status"), "progress");
+        const struct json *before = any_before(v);
+        bool same = streq(json_str(before, "job"), s->names->job) &&
+                    (uint64_t)json_int(before, "attempt", 0) == s->attempt;
 
-        return streq(json_str(before, "job"), s->names->job) ? before : NULL;
+        return same ? before : NULL;
 }
 
 /* ---- status.progress */
@@ -24,7 +32,8 @@ static void keep_reported(struct arena *a, struct json *progress, const struct j
 {
         static const char *const members[] = {"percent", "phase",       "phaseNumber", "totalPhases",
                                               "step",    "currentStep", "totalSteps",  "subPhase",
-                                              "message", "gpuConfig",   "updatedAt",   "estimatedCompletion"};
+                                              "message", "gpuConfig",   "updatedAt",   "estimatedCompletion",
+                                              "eta"};
 
         for (size_t i = 0; i < ARRAY_LEN(members); i++) {
                 const struct json *value = json_at(before, members[i]);
@@ -55,19 +64,40 @@ static void set_reported(struct arena *a, struct json *progress, const struct ru
                                     (long long)st->current_gpus, st->parallel_mapping));
 }
 
-static void set_estimate(struct arena *a, struct json *progress, const struct eta *eta)
+/* "15:12", with "Nov 17 " in front where that is not the day of NEAR. */
+static const char *clock_time(struct arena *a, usec_t when, usec_t near)
 {
-        if (eta->known)
-                json_set(a, progress, "estimatedCompletion",
-                         json_build(a, "{'low': %p, 'mid': %p, 'high': %p, 'basis': %s}",
-                                    (void *)time_json(a, eta->low), (void *)time_json(a, eta->mid),
-                                    (void *)time_json(a, eta->high), eta->basis));
+        static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                             "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+        const usec_t day = 86400 * USEC_PER_SEC;
+        char text[TIME_TEXT_MAX];
+        uint64_t month = 1, date = 1;
+
+        time_format(when, text); /* 2026-11-17T15:12:00Z */
+        if (when / day == near / day)
+                return arena_strndup(a, text + 11, 5);
+        (void)(str_to_u64(str_n(text + 5, 2), &month) && str_to_u64(str_n(text + 8, 2), &date));
+        return arena_printf(a, "%s %llu %.5s", months[(month - 1) % 12], (unsigned long long)date, text + 11);
+}
+
+static void set_estimate(struct arena *a, struct json *progress, const struct eta *eta, usec_t updated)
+{
+        if (!eta->known)
+                return;
+        json_set(a, progress, "estimatedCompletion",
+                 json_build(a, "{'low': %p, 'mid': %p, 'high': %p, 'basis': %s}",
+                            (void *)time_json(a, eta->low), (void *)time_json(a, eta->mid),
+                            (void *)time_json(a, eta->high), eta->basis));
+        json_set(a, progress, "eta",
+                 json_string(a, arena_printf(a, "%sZ (%s-%s)", clock_time(a, eta->mid, updated),
+                                             clock_time(a, eta->low, eta->mid),
+                                             clock_time(a, eta->high, eta->mid))));
 }
 
 /* The first attempt's, whatever came after it. */
-static usec_t started_at(const struct run_seen *s, const struct json *before)
+static usec_t started_at(const struct view *v, const struct run_seen *s)
 {
-        struct str text = json_text(json_at(before, "startedAt"));
+        struct str text = json_text(json_at(any_before(v), "startedAt"));
         usec_t first;
 
         if (text.p && time_parse(text, &first))
@@ -96,27 +126,29 @@ static struct json *percent_of(struct arena *a, const struct progress *now, cons
 static struct json *progress_json(const struct view *v, const struct run_seen *s, const struct progress *now)
 {
         struct arena *a = v->arena;
-        const struct json *any = progress_before(v, s), *before = any;
+        const struct json *before = progress_before(v, s);
         struct json *progress = json_object(a);
 
-        if ((uint64_t)json_int(before, "attempt", 0) != s->attempt)
-                before = NULL;
         if (s->has_status) {
+                usec_t updated = s->has_track ? s->track.moved : s->status.timestamp;
+
                 set_reported(a, progress, &s->status);
                 json_set(a, progress, "percent", percent_of(a, now, before));
-                json_set(a, progress, "updatedAt",
-                         time_json(a, s->has_track ? s->track.moved : s->status.timestamp));
-                set_estimate(a, progress, &now->eta);
+                json_set(a, progress, "updatedAt", time_json(a, updated));
+                set_estimate(a, progress, &now->eta, updated);
         } else {
                 keep_reported(a, progress, before);
         }
         if (s->life == RUN_LIFE_SUCCEEDED)
                 json_set(a, progress, "percent", json_i64(a, 100));
-        if (run_over(s))
+        if (s->life >= RUN_LIFE_SUSPENDED) {
                 json_remove(progress, "estimatedCompletion");
+                json_remove(progress, "eta");
+        }
         json_set(a, progress, "attempt", json_u64(a, s->attempt));
-        json_set(a, progress, "startedAt", time_json(a, started_at(s, any)));
-        json_set(a, progress, "job", json_string(a, s->names->job));
+        json_set(a, progress, "startedAt", time_json(a, started_at(v, s)));
+        if (s->names->job && (s->job || run_job_was_there(v, s->names)))
+                json_set(a, progress, "job", json_string(a, s->names->job));
         json_set(a, progress, "pod", json_string(a, s->pod ? s->pod->name : json_str(before, "pod")));
         json_set(a, progress, "podUID", json_string(a, pod_uid(s, before)));
         return progress;
@@ -132,6 +164,17 @@ static const struct json *condition_before(const struct view *v, const char *typ
         return NULL;
 }
 
+/* What only somebody else can change does not progress. */
+static bool waits_for_us(const char *reason)
+{
+        static const char *const ours[] = {"Retrying", "Resumed", "Edited"};
+        bool any = !reason;
+
+        for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+                any = any || streq(reason, ours[i]);
+        return any;
+}
+
 static void say_progressing(const struct view *v, const struct run_seen *s, const struct progress *now,
                             struct json *status)
 {
@@ -142,9 +185,7 @@ static void say_progressing(const struct view *v, const struct run_seen *s, cons
                 decide_condition(v, status, "Progressing", "True", "Creating", "the run is being set up");
                 break;
         case RUN_LIFE_WAITING:
-                /* What only somebody else can change does not progress. */
-                decide_condition(v, status, "Progressing",
-                                 !s->reason || streq(s->reason, "Retrying") ? "True" : "False",
+                decide_condition(v, status, "Progressing", waits_for_us(s->reason) ? "True" : "False",
                                  s->reason ? s->reason : "Waiting",
                                  s->reason ? sentence : "the pod has not started yet");
                 break;
@@ -172,8 +213,8 @@ static void say_progressing(const struct view *v, const struct run_seen *s, cons
 static void say_reporting(const struct view *v, struct decision *d, const struct run_seen *s,
                           struct json *status)
 {
-        const struct json *before = condition_before(v, "Reporting"), *told = progress_before(v, s);
-        bool another = told && (uint64_t)json_int(told, "attempt", 0) != s->attempt;
+        const struct json *before = condition_before(v, "Reporting");
+        bool another = json_str(any_before(v), "job") && !progress_before(v, s);
 
         if (s->problem) {
                 if (!streq(json_str(before, "status"), "False"))

@@ -9,8 +9,6 @@ enum { SENTENCE_MAX = 500, QUOTE_MAX = 240, RESULT_MAX = 64 << 10, REASON_MAX = 
 
 /* The relay gives up after 10 minutes without the API; whatever holds it after that, nothing more comes. */
 #define RELAY_PATIENCE (11 * 60 * USEC_PER_SEC)
-/* A pod that should be gone by now. */
-#define ENDING_PATIENCE (60 * USEC_PER_SEC)
 /* A clock of another machine may be wrong by this much. */
 #define SKEW (5 * 60 * USEC_PER_SEC)
 
@@ -261,6 +259,14 @@ static void fail(struct run_seen *s, const char *reason, const char *sentence)
 {
         s->reason = reason;
         s->sentence = sentence;
+        s->infrastructure = false;
+}
+
+/* Not by the workload's own doing: another attempt may fare better. */
+static void fail_from_outside(struct run_seen *s, const char *reason, const char *sentence)
+{
+        fail(s, reason, sentence);
+        s->infrastructure = true;
 }
 
 static void fail_workload(const struct view *v, struct run_seen *s, const struct run_pod *p)
@@ -299,6 +305,24 @@ static void explain_deleted_job(const struct view *v, struct run_seen *s)
                           s->names->job));
 }
 
+/* What may stand as the reason of a condition, which the server checks. */
+static bool is_reason(const char *text)
+{
+        static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        static const char more[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+        return *text && strchr(letters, *text) && strlen(text) <= REASON_MAX &&
+               text[strspn(text, more)] == '\0';
+}
+
+/* Recorded, and not because it was told to end: what the node did later does not matter. */
+static bool is_own_failure(const struct run_seen *s)
+{
+        if (s->has_exit && !s->exit.lost)
+                return !s->exit.told && (!run_exit_success(&s->exit) || reported(s, "Failed"));
+        return false;
+}
+
 /* The newest pod has ended, and not well. */
 static void explain_end(const struct view *v, struct run_seen *s, const struct run_pod *p)
 {
@@ -321,37 +345,37 @@ static void explain_end(const struct view *v, struct run_seen *s, const struct r
                                   p->object->name));
         else if (was_interrupted(s, p) && !s->job)
                 explain_deleted_job(v, s); /* its pods go with it, and one may still have said so */
+        else if (p->disruption && !is_own_failure(s))
+                fail_from_outside(s, is_reason(p->disruption) ? p->disruption : "Interrupted",
+                                  run_sentence(v, "the pod was taken from node %s: %s; start the run again",
+                                               *p->node ? p->node : "(none)",
+                                               run_quote(v, str_of(p->disruption_message))));
         else if (was_interrupted(s, p))
-                fail(s, "Interrupted",
-                     run_sentence(v, "the pod was deleted while the workload ran; start the run again"));
+                fail_from_outside(
+                        s, "Interrupted",
+                        run_sentence(v, "the pod was deleted while the workload ran; start the run again"));
         else if (p->ended || s->has_exit || reported(s, "Failed"))
                 fail_workload(v, s, p);
         else
-                fail(s, "PodFailed", run_sentence(v, "the pod failed and does not say why; see its events"));
-}
-
-/* What may stand as the reason of a condition, which the server checks. */
-static bool is_reason(const char *text)
-{
-        static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-        static const char more[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-        return *text && strchr(letters, *text) && strlen(text) <= REASON_MAX &&
-               text[strspn(text, more)] == '\0';
+                fail_from_outside(s, "PodFailed",
+                                  run_sentence(v, "the pod failed and does not say why; see its events"));
 }
 
 /* Evicted, Preempting, NodeLost, Shutdown, …: the kubelet names them itself. */
 static void explain_pod(const struct view *v, struct run_seen *s, const struct run_pod *p)
 {
-        if (!streq(p->phase, "Failed") || !*p->reason || out_of_memory(s, p)) {
+        if (!streq(p->phase, "Failed") || !*p->reason || out_of_memory(s, p) || is_own_failure(s)) {
                 explain_end(v, s, p);
                 return;
         }
-        fail(s, is_reason(p->reason) ? p->reason : "PodFailed",
-             run_sentence(
-                     v, "the pod was ended by node %s: %s: %s; start the run again when the node can bear it",
-                     *p->node ? p->node : "(none)", run_quote(v, str_of(p->reason)),
-                     run_quote(v, str_of(*p->message ? p->message : "no reason is given"))));
+        fail_from_outside(
+                s, is_reason(p->reason) ? p->reason : "PodFailed",
+                run_sentence(
+                        v,
+                        "the pod was ended by node %s: %s: %s; start the run again when the node can bear it",
+                        *p->node ? p->node : "(none)", run_quote(v, str_of(p->reason)),
+                        run_quote(v, str_of(*p->message ? p->message : "no reason is given"))));
+        s->infrastructure = !streq(p->reason, "DeadlineExceeded"); /* of the pod: that was asked for */
 }
 
 /* ---- the Job */
@@ -385,11 +409,12 @@ static void explain_job(const struct view *v, struct run_seen *s, const struct r
         else if (p->object || s->has_exit || reported(s, "Failed"))
                 explain_pod(v, s, p);
         else
-                fail(s, "JobFailed",
-                     run_sentence(
-                             v, "the Job %s failed and its pods are gone: %s; start the run again",
-                             s->names->job,
-                             run_quote(v, str_of(json_str_or(failed, "message", "no reason is given")))));
+                fail_from_outside(
+                        s, "JobFailed",
+                        run_sentence(
+                                v, "the Job %s failed and its pods are gone: %s; start the run again",
+                                s->names->job,
+                                run_quote(v, str_of(json_str_or(failed, "message", "no reason is given")))));
 }
 
 /* ---- all together */
@@ -424,16 +449,18 @@ static void say_what_is_missing(const struct view *v, struct run_seen *s, const 
                         run_sentence(v, "the end of the run was not recorded by its relay: %s", missing));
 }
 
-/* The Job makes another pod, or may. One that may not fail at all, and whose pod has, need not be waited for. */
-static bool tries_again(const struct run_seen *s, const struct run_pod *p)
+/*
+ * The Job makes another pod, and may. One that may not fail at all makes another all the same where the pod was deleted (before
+ * Kubernetes 1.26): that is no attempt of its own, see run_control.h.
+ */
+static bool tries_again(const struct run_seen *s)
 {
-        return job_goes_on(s) && (!p->object || p->asked_to_end ||
-                                  json_int(json_at(s->job->json, "spec"), "backoffLimit", 0) > 0);
+        return job_goes_on(s) && run_job_retries(s->job->json);
 }
 
 static void judge_ended(const struct view *v, struct run_seen *s, const struct run_pod *p)
 {
-        bool again = tries_again(s, p);
+        bool again = tries_again(s);
 
         if (has_ended_well(s, p) && !deadline_exceeded(s)) {
                 s->life = RUN_LIFE_SUCCEEDED;
@@ -453,7 +480,7 @@ static void judge_ended(const struct view *v, struct run_seen *s, const struct r
 /* Its grace period runs, in which its relay may record more; a pod of a dead node stays like that for ever. */
 static bool is_ending(const struct view *v, struct decision *d, const struct run_pod *p)
 {
-        usec_t until = usec_add(usec_add(p->asked_to_end, p->grace), ENDING_PATIENCE);
+        usec_t until = usec_add(usec_add(p->asked_to_end, p->grace), RUN_ENDING_PATIENCE);
 
         if (!p->object || !p->asked_to_end || !p->started || v->now >= until)
                 return false;
@@ -636,7 +663,8 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
                 read_all(v, ret, &p);
         }
         judge(v, d, ret, &p);
-        return true;
+        return ret->life != RUN_LIFE_WAITING || ret->pod || ret->reason ||
+               run_pod_refused(v, d, ret->job, &ret->reason, &ret->sentence);
 }
 
 /* ---- what came out */

@@ -30,8 +30,8 @@ enum run_life {
 struct run_seen {
         enum run_life life;
         /*
-         * CamelCase; NULL: nothing special. Waiting: Unschedulable, ImagePullFailed, ContainerConfigError, ContainerWaiting,
-         * Retrying. Failed: WorkloadFailed, OutOfMemory, WorkloadNotStarted, StageFailed, Evicted, Interrupted,
+         * CamelCase; NULL: nothing special. Waiting: PodNotCreated, Unschedulable, ImagePullFailed, ContainerConfigError,
+         * ContainerWaiting, Retrying. Failed: WorkloadFailed, OutOfMemory, WorkloadNotStarted, StageFailed, Evicted, Interrupted,
          * DeadlineExceeded, JobDeleted, JobFailed, or what the kubelet calls it.
          */
         const char *reason;
@@ -72,9 +72,11 @@ bool run_result(const struct view *v, struct decision *d, struct run_seen *seen,
  * status.progress, one shape across kinds:
  *
  *     {percent, phase, phaseNumber, totalPhases, step: "5/12", currentStep, totalSteps, subPhase, message, attempt,
- *      gpuConfig, startedAt, updatedAt, estimatedCompletion: {low, mid, high, basis}, job, pod, podUID}
+ *      gpuConfig, startedAt, updatedAt, estimatedCompletion: {low, mid, high, basis}, eta: "15:12Z (15:08-15:21)",
+ *      job, pod, podUID}
  *
- * startedAt is the first attempt's, kept from the request's status; `job` is there once the Job was seen. Also sets the
+ * startedAt is the first attempt's, kept from the request's status; `job` is there once the Job was seen; eta is low, mid and
+ * high for people, with the date where that is not the day of updatedAt. Also sets the
  * conditions Progressing (False, NotMoving, when it does not move; the decision is then asked for again at that time) and
  * Reporting. PRIORS may be NULL.
  */

@@ -2,34 +2,24 @@
 
 const struct kube_type TESTRUN = {"test.sonde.dev", "v1alpha1", "testruns", "TestRun", true, true};
 
+/* It says what becomes of the ConfigMap, not what is run. */
+static const char *const free_members[] = {"deleteStatusMap", NULL};
+
 static const struct json *spec_of(const struct view *v)
 {
         return json_at(v->request, "spec");
 }
 
-static const char *status_str(const struct view *v, const char *member)
-{
-        return json_str(json_at(v->request, "status"), member);
-}
-
-static bool has_ended(const struct view *v)
-{
-        const char *phase = status_str(v, "phase");
-
-        return streq(phase, "Succeeded") || streq(phase, "Failed");
-}
-
-/* The Job's name is known once it is in the status. */
-static struct run_names names_of(const struct view *v)
+static struct run_kind kind_of(const struct view *v)
 {
         const char *name = meta_str(v->request, "name");
 
-        return (struct run_names){
-                .job = status_str(v, "jobName"),
+        return (struct run_kind){
+                .job = arena_printf(v->arena, "%s-run", name),
                 .status_map = name_fit(v->arena, NAME_SUBDOMAIN, "", name, "-run-status", NULL),
                 .data_map = name_fit(v->arena, NAME_SUBDOMAIN, "", name, "-run-results", NULL),
                 .access = name_fit(v->arena, NAME_SUBDOMAIN, "", name, "-run", NULL),
-                .attempt = 1,
+                .free = free_members,
         };
 }
 
@@ -49,14 +39,12 @@ static struct json *status_copy(const struct view *v)
 
 /* ---- plan */
 
-static struct run_job job_of(const struct view *v, struct run_names names)
+static struct run_job job_of(const struct view *v)
 {
         const struct testrun_settings *settings = v->settings;
         const struct json *spec = spec_of(v);
 
         return (struct run_job){
-                .names = names,
-                .spec_hash = run_spec_hash(v),
                 .pod_image = settings->pod_image,
                 .run_dir = json_str_or(spec, "runDir", "/sonde/run"),
                 .container = json_build(v->arena,
@@ -70,61 +58,54 @@ static struct run_job job_of(const struct view *v, struct run_names names)
                 .deadline_seconds = json_int(spec, "deadlineSeconds", 0),
                 .grace_seconds = json_int(spec, "graceSeconds", 0),
                 .ttl_seconds = -1,
-                .run_as_user = -1,
         };
 }
 
-/* After the end: all that was in the status ConfigMap has been taken over. */
-static void plan_after(const struct view *v, struct decision *d, const struct run_names *names)
+/* The request cannot be run at all. */
+static bool was_refused(const struct view *v)
 {
-        const struct object *map = view_child(v, &KUBE_CONFIGMAP, names->status_map);
+        const struct json *status = json_at(v->request, "status");
 
-        if (names->job)
-                run_job_halt(v, d, names);
-        if (map && json_bool(spec_of(v), "deleteStatusMap", false))
-                decide_absent(d, map);
+        return streq(json_str(status, "phase"), "Failed") && !json_str(json_at(status, "run"), "outcome");
 }
 
-static void plan(const struct view *v, struct decision *d)
+static void refuse(const struct view *v, struct decision *d, const char *why)
 {
-        struct run_names names = names_of(v);
-        struct run_job job;
-        const char *why;
-
-        if (has_ended(v)) {
-                plan_after(v, d, &names);
-                return;
-        }
-        if (!names.job)
-                return; /* settle finds it */
-        job = job_of(v, names);
-        if (run_job_plan(v, d, &job, &why))
-                return;
         d->status = status_copy(v);
         json_set(v->arena, d->status, "phase", json_string(v->arena, "Failed"));
         run_refused(v, d, d->status, why);
 }
 
-/* ---- settle */
-
-static void settle_name(const struct view *v, struct decision *d)
+static void plan(const struct view *v, struct decision *d)
 {
-        const char *wanted = arena_printf(v->arena, "%s-run", meta_str(v->request, "name"));
-        const char *name = run_job_name(v, d, wanted, 1);
+        struct run_kind kind = kind_of(v);
+        struct run_job job = job_of(v);
+        const struct object *map = view_child(v, &KUBE_CONFIGMAP, kind.status_map);
+        const char *why;
+        struct run run;
 
-        if (!name)
+        if (was_refused(v))
                 return;
-        d->status = status_copy(v);
-        json_set(v->arena, d->status, "jobName", json_string(v->arena, name));
-        json_set(v->arena, d->status, "phase", json_string(v->arena, "Pending"));
+        run_read(v, &kind, &run);
+        if (!run.names.job && run_controls_check(v, &why, 1)) {
+                refuse(v, d, why);
+                return;
+        }
+        if (!run_plan(v, d, &run, &job, &why))
+                refuse(v, d, why);
+        /* After the end: all that was in it has been taken over. */
+        else if (run.over && map && json_bool(spec_of(v), "deleteStatusMap", false))
+                decide_absent(d, map);
 }
 
-static struct json *status_of(const struct view *v, struct decision *d, const struct run_seen *seen,
-                              const struct priors *priors)
+/* ---- settle */
+
+static void tell(const struct view *v, struct decision *d, const struct run_seen *seen,
+                 const struct priors *priors, struct json *status)
 {
-        static const char *const phases[] = {"Pending", "Pending", "Running", "Suspended", "Succeeded", "Failed"};
+        static const char *const phases[] = {"Pending",   "Pending",   "Running",
+                                             "Suspended", "Succeeded", "Failed"};
         struct arena *a = v->arena;
-        struct json *status = status_copy(v);
 
         run_progress(v, d, seen, priors, status);
         run_ready(v, d, seen, status);
@@ -134,29 +115,31 @@ static struct json *status_of(const struct view *v, struct decision *d, const st
         json_remove(status, "message");
         json_set(a, status, "message", json_string(a, seen->sentence));
         json_set(a, status, "attempt", json_u64(a, seen->attempt));
-        json_set(a, status, "observedGeneration",
-                 json_i64(a, json_int(json_at(v->request, "metadata"), "generation", 0)));
-        return status;
 }
 
 static void settle(const struct view *v, struct decision *d)
 {
         const char *shape = json_str(spec_of(v), "shape");
         const struct priors *priors = NULL;
-        struct run_names names = names_of(v);
-        struct run_seen seen;
+        struct run_kind kind = kind_of(v);
         struct json *status, *result = NULL;
+        struct run_seen seen;
+        struct run run;
 
-        if (d->status || has_ended(v))
+        if (d->status || was_refused(v))
                 return;
-        if (!names.job) {
-                settle_name(v, d);
+        run_read(v, &kind, &run);
+        status = status_copy(v);
+        if (run.over) {
+                run_settle_spec(v, d, &run, status);
+                d->status = status;
                 return;
         }
-        if (!run_see(v, d, &names, &seen) || (!run_over(&seen) && !run_priors(v, d, shape, &priors)) ||
-            (run_over(&seen) && (!run_result(v, d, &seen, &result) || !run_job_dismiss(v, d, &names))))
+        if (!run_settle(v, d, &run, &seen, status) ||
+            (!run_over(&seen) && !run_priors(v, d, shape, &priors)) ||
+            (run_over(&seen) && !run_result(v, d, &seen, &result)))
                 return;
-        status = status_of(v, d, &seen, priors);
+        tell(v, d, &seen, priors, status);
         if (run_over(&seen)) {
                 json_set(v->arena, status, "result", result);
                 d->row = run_row(v, &seen, shape);

@@ -196,7 +196,8 @@ static void the_job(void **state)
                 r, planned(r, &KUBE_JOB, "r-run"),
                 arena_printf(
                         &r->arena,
-                        "{'metadata': {'name': 'r-run', 'labels': {'team': 'a'}}, 'spec': {'backoffLimit': "
+                        "{'metadata': {'name': 'r-run', 'labels': {'team': 'a', 'sonde.dev/attempt': '1'}}, "
+                        "'spec': {'backoffLimit': "
                         "3, 'activeDeadlineSeconds': 600, "
                         "'ttlSecondsAfterFinished': 60, 'template': {'metadata': {'labels': {'team': 'a'}, "
                         "'annotations': {'kubectl.kubernetes.io/default-container': 'main', "

@@ -50,6 +50,8 @@ static void the_shape_of_progress(void **state)
         assert_true(json_at(p, "percent") && json_at(p, "estimatedCompletion"));
         json_remove(p, "percent");
         json_remove(p, "estimatedCompletion");
+        assert_string_equal(json_str(p, "eta"), "12:42Z (12:01-13:40)");
+        json_remove(p, "eta");
         assert_json(
                 r, p,
                 "{'phase': 'DecodeSweep', 'phaseNumber': 3, 'totalPhases': 7, 'step': '5/12', 'currentStep': "

@@ -660,7 +660,7 @@ static void the_second_pod_has_taken_over(void **state)
         assert_true(r->seen.has_status);
 }
 
-/* Between the two: deleted in mid-run, and the Job has not made another yet. */
+/* Told to end, it ended with 0: that is no success. A Job that may not fail has made its last pod, as far as we care. */
 static void deleted_in_mid_run(void **state)
 {
         struct rig *r = *state;
@@ -668,8 +668,22 @@ static void deleted_in_mid_run(void **state)
         job(r, JOB("", ""));
         status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}",
                    "{'code': 0, 'told': true}");
-        see(r, RUN_LIFE_WAITING, "Retrying"); /* told to end, it ended with 0: that is no success */
+        see(r, RUN_LIFE_FAILED, "Interrupted");
         assert_says(r->seen.sentence, "the pod was deleted");
+        assert_true(r->seen.infrastructure);
+}
+
+/* Between the two: deleted in mid-run, and the Job has not made another yet. */
+static void deleted_in_mid_run_of_a_job_that_tries_again(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}, 'spec': {'backoffLimit': 2}}");
+        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}",
+                   "{'code': 0, 'told': true}");
+        see(r, RUN_LIFE_WAITING, "Retrying");
+        assert_says(r->seen.sentence, "the pod was deleted");
+        assert_false(r->seen.infrastructure);
 }
 
 /* Deleted when it had ended by itself: that is one. */
@@ -860,6 +874,7 @@ static const struct CMUnitTest tests[] = {
         T(the_second_pod),
         T(the_second_pod_has_taken_over),
         T(deleted_in_mid_run),
+        T(deleted_in_mid_run_of_a_job_that_tries_again),
         T(deleted_after_its_end),
         T(deleted_with_its_job),
         T(interrupted_without_a_record),

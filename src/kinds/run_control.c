@@ -1,0 +1,752 @@
+/*
+ * The controls of a request, and one attempt after another.
+ */
+#include "kinds/run_control.h"
+
+#include "kinds/run_internal.h"
+
+enum { USER_MAX = INT32_MAX, DIGITS_MAX = 18 };
+
+#define TIMEOUT_MAX (365 * 86400 * USEC_PER_SEC)
+
+/* Members of every kind's spec that may be changed at any time. */
+static const char *const controls[] = {"suspend",           "cancel",   "timeout", "retries",
+                                       "priorityClassName", "runAsUser"};
+
+static const struct json *spec_of(const struct view *v)
+{
+        return json_at(v->request, "spec");
+}
+
+static const struct json *run_of(const struct view *v)
+{
+        return json_at(json_at(v->request, "status"), "run");
+}
+
+/* ---- the controls */
+
+static const struct {
+        const char *name;
+        uint64_t nsec;
+} units[] = {{"ns", 1},       {"us", 1000},      {"\u00b5s", 1000},  {"\u03bcs", 1000},
+             {"ms", 1000000}, {"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000}};
+
+static uint64_t unit_nsec(struct str name)
+{
+        for (size_t i = 0; i < ARRAY_LEN(units); i++)
+                if (str_eq(name, str_of(units[i].name)))
+                        return units[i].nsec;
+        return 0;
+}
+
+static size_t digits_of(struct str s, uint64_t *ret, uint64_t *ret_scale)
+{
+        size_t n = 0;
+
+        for (*ret = 0, *ret_scale = 1; n < s.n && s.p[n] >= '0' && s.p[n] <= '9'; n++)
+                if (n < DIGITS_MAX) {
+                        *ret = *ret * 10 + (uint64_t)(s.p[n] - '0');
+                        *ret_scale *= 10;
+                }
+        return n;
+}
+
+/* One number with its unit, as Go has it: "1.5h". Takes it from S; false: that is none. */
+static bool take_part(struct str *s, double *ret_nsec)
+{
+        uint64_t whole, part = 0, scale, part_scale = 1, unit;
+        size_t n = digits_of(*s, &whole, &scale), more = 0, letters;
+
+        if (n < s->n && s->p[n] == '.')
+                more = 1 + digits_of(str_n(s->p + n + 1, s->n - n - 1), &part, &part_scale);
+        if (n + more == 0 || (n == 0 && more == 1) || n > DIGITS_MAX)
+                return false;
+        *s = str_n(s->p + n + more, s->n - n - more);
+        for (letters = 0;
+             letters < s->n && s->p[letters] != '.' && (s->p[letters] < '0' || s->p[letters] > '9');)
+                letters++;
+        unit = unit_nsec(str_n(s->p, letters));
+        *s = str_n(s->p + letters, s->n - letters);
+        *ret_nsec = ((double)whole + (double)part / (double)part_scale) * (double)unit;
+        return unit != 0;
+}
+
+static bool timeout_of(struct str text, usec_t *ret)
+{
+        double nsec = 0, part;
+
+        while (text.n) {
+                if (!take_part(&text, &part))
+                        return false;
+                nsec += part;
+        }
+        if (nsec < 1000 || nsec > (double)TIMEOUT_MAX * 1000)
+                return false;
+        *ret = (usec_t)(nsec / 1000);
+        return true;
+}
+
+static struct run_controls read_controls(const struct json *spec)
+{
+        int64_t retries = json_int(spec, "retries", RUN_RETRIES_DEFAULT);
+        int64_t user = json_int(spec, "runAsUser", -1);
+        const char *priority = json_str(spec, "priorityClassName");
+        usec_t timeout = 0;
+
+        if (!timeout_of(json_text(json_at(spec, "timeout")), &timeout))
+                timeout = 0;
+        return (struct run_controls){
+                .suspend = json_bool(spec, "suspend", false),
+                .cancel = json_bool(spec, "cancel", false),
+                .timeout = timeout,
+                .retries = retries < 0 || retries > RUN_RETRIES_MAX ? RUN_RETRIES_DEFAULT : retries,
+                .priority_class = priority && *priority ? priority : NULL,
+                .run_as_user = user > USER_MAX ? -1 : user,
+        };
+}
+
+static const char *wrong_truth(const struct view *v, const char *name)
+{
+        const struct json *value = json_at(spec_of(v), name);
+
+        return value && value->type != JSON_BOOL && value->type != JSON_NULL
+                       ? run_sentence(v, "spec.%s: is neither true nor false", name)
+                       : NULL;
+}
+
+static const char *wrong_number(const struct view *v, const char *name, int64_t max)
+{
+        const struct json *value = json_at(spec_of(v), name);
+        int64_t number;
+
+        if (!value || value->type == JSON_NULL ||
+            (json_to_i64(value, &number) && number >= 0 && number <= max))
+                return NULL;
+        return run_sentence(v, "spec.%s: is no whole number from 0 to %lld", name, (long long)max);
+}
+
+static const char *wrong_timeout(const struct view *v)
+{
+        const struct json *value = json_at(spec_of(v), "timeout");
+        usec_t timeout;
+
+        if (!value || value->type == JSON_NULL || timeout_of(json_text(value), &timeout))
+                return NULL;
+        return run_sentence(
+                v,
+                "spec.timeout: '%s' is no time above 0 and up to a year; write it like 90s, 30m or "
+                "1h30m",
+                run_quote(v, json_text(value)));
+}
+
+static const char *wrong_priority(const struct view *v)
+{
+        const struct json *value = json_at(spec_of(v), "priorityClassName");
+
+        if (!value || value->type == JSON_NULL || streq(json_cstr(value), "") ||
+            (json_cstr(value) && name_valid(NAME_SUBDOMAIN, json_text(value))))
+                return NULL;
+        return run_sentence(v, "spec.priorityClassName: '%s' is no name of a PriorityClass",
+                            run_quote(v, json_text(value)));
+}
+
+size_t run_controls_check(const struct view *v, const char **ret, size_t max)
+{
+        const char *const wrong[] = {wrong_truth(v, "suspend"), wrong_truth(v, "cancel"),
+                                     wrong_timeout(v),          wrong_number(v, "retries", RUN_RETRIES_MAX),
+                                     wrong_priority(v),         wrong_number(v, "runAsUser", USER_MAX)};
+        size_t n = 0;
+
+        for (size_t i = 0; i < ARRAY_LEN(wrong) && n < max; i++)
+                if (wrong[i])
+                        ret[n++] = wrong[i];
+        return n;
+}
+
+/* ---- what the request says */
+
+static const struct json *condition_of(const struct view *v, const char *type)
+{
+        json_foreach (c, json_at(json_at(v->request, "status"), "conditions"))
+                if (streq(json_str(c, "type"), type))
+                        return c;
+        return NULL;
+}
+
+/* Of what an attempt is begun with, and what its checkpoint is good for. */
+static const char *spec_hash(const struct view *v, const struct run_kind *kind)
+{
+        struct json *spec = json_is(spec_of(v), JSON_OBJECT) ? json_copy(v->arena, spec_of(v))
+                                                             : json_object(v->arena);
+
+        for (size_t i = 0; i < ARRAY_LEN(controls); i++)
+                json_remove(spec, controls[i]);
+        for (const char *const *name = kind->free; name && *name; name++)
+                json_remove(spec, *name);
+        return name_hash(v->arena, str_of(json_print(v->arena, spec)));
+}
+
+void run_read(const struct view *v, const struct run_kind *kind, struct run *ret)
+{
+        const struct json *run = run_of(v);
+        int64_t attempt = json_int(run, "attempt", 1), retries = json_int(run, "retries", 0);
+
+        *ret = (struct run){
+                .kind = kind,
+                .controls = read_controls(spec_of(v)),
+                .names = {.job = json_str(run, "job"),
+                          .status_map = kind->status_map,
+                          .data_map = kind->data_map,
+                          .access = kind->access,
+                          .attempt = (uint64_t)MAX(attempt, (int64_t)1)},
+                .retries = MAX(retries, (int64_t)0),
+                .spec_hash = spec_hash(v, kind),
+                .suspended = run_condition(v->request, "Suspended"),
+                .over = json_str(run, "outcome"),
+        };
+        ret->changed = ret->names.job && !streq(json_str(run, "specHash"), ret->spec_hash);
+}
+
+/* The attempt is over, and the next one is begun when nothing of it is left. NULL: it is not. */
+static const char *next_for(const struct view *v, const struct run *run)
+{
+        return run->over ? NULL : json_str(run_of(v), "reason");
+}
+
+/* ---- what is left of Jobs */
+
+static bool is_of_run(const struct object *o, const struct run *run)
+{
+        return o->type == &KUBE_JOB &&
+               (streq(o->name, run->names.job) ||
+                json_at(json_at(json_at(o->json, "metadata"), "labels"), RUN_LABEL_ATTEMPT));
+}
+
+/* When a pod that was told to end must be gone; 0: it has ended; USEC_MAX: it was not told. */
+static usec_t gone_by(const struct object *pod)
+{
+        struct run_pod p;
+
+        run_pod_read(pod, &p);
+        if (p.over)
+                return 0;
+        return p.asked_to_end ? usec_add(usec_add(p.asked_to_end, p.grace), RUN_ENDING_PATIENCE) : USEC_MAX;
+}
+
+/* Something of it may still run. One that is deleted, with pods that stay because their node is dead, is as good as gone. */
+static bool lingers(const struct view *v, struct decision *d, const struct object *job)
+{
+        bool ended = run_job_finished(job->json);
+        usec_t last = 0;
+        size_t n = 0;
+
+        for (size_t i = 0; i < v->n_children; i++) {
+                const struct object *o = &v->children[i];
+
+                if (o->type != &KUBE_POD || !streq(meta_controller_uid(o->json), job->uid))
+                        continue;
+                last = MAX(last, gone_by(o));
+                n++;
+        }
+        if (last > v->now && last < USEC_MAX)
+                decide_again_at(d, last);
+        return last > v->now || (!ended && (!n || !meta_str(job->json, "deletionTimestamp")));
+}
+
+/* Any Job of the run but KEEP, which may be NULL. */
+static bool any_lingers(const struct view *v, struct decision *d, const struct run *run, const char *keep)
+{
+        bool any = false;
+
+        for (size_t i = 0; i < v->n_children; i++)
+                if (is_of_run(&v->children[i], run) && !streq(v->children[i].name, keep))
+                        any = lingers(v, d, &v->children[i]) || any;
+        return any;
+}
+
+static void remove_unfinished(const struct view *v, struct decision *d, const struct run *run,
+                              const char *keep)
+{
+        for (size_t i = 0; i < v->n_children; i++)
+                if (is_of_run(&v->children[i], run) && !streq(v->children[i].name, keep) &&
+                    !run_job_finished(v->children[i].json))
+                        decide_absent_foreground(d, &v->children[i]);
+}
+
+/* ---- plan */
+
+static void plan_after(const struct view *v, struct decision *d, const struct run *run)
+{
+        const char *reason = json_str(run_of(v), "reason");
+
+        if (streq(reason, "Cancelled") || streq(reason, "DeadlineExceeded")) {
+                remove_unfinished(v, d, run, NULL);
+                return;
+        }
+        remove_unfinished(v, d, run, run->names.job);
+        if (run->names.job)
+                run_job_halt(v, d, &run->names);
+}
+
+static void fill_in(const struct view *v, const struct run *run, struct run_job *job)
+{
+        job->names = run->names;
+        job->spec_hash = json_str(run_of(v), "specHash");
+        job->run_as_user = run->controls.run_as_user;
+        if (!run->controls.priority_class)
+                return;
+        if (!job->pod)
+                job->pod = json_object(v->arena);
+        json_set(v->arena, job->pod, "priorityClassName",
+                 json_string(v->arena, run->controls.priority_class));
+}
+
+bool run_plan(const struct view *v, struct decision *d, const struct run *run, struct run_job *job,
+              const char **why)
+{
+        bool there = run->names.job && view_child(v, &KUBE_JOB, run->names.job), others;
+
+        *why = NULL;
+        if (run->over) {
+                plan_after(v, d, run);
+                return true;
+        }
+        if (!run->names.job)
+                return true; /* settle finds it */
+        if (run->suspended || next_for(v, run)) {
+                remove_unfinished(v, d, run, NULL);
+                return true;
+        }
+        remove_unfinished(v, d, run, run->names.job);
+        others = any_lingers(v, d, run, run->names.job);
+        /* Not before the others are gone; and an attempt that was not made yet is made with what it was begun with, or not. */
+        if (!there && (others || run->changed))
+                return true;
+        fill_in(v, run, job);
+        return run_job_plan(v, d, job, why);
+}
+
+/* ---- settle: the spec */
+
+static int64_t generation_of(const struct view *v)
+{
+        return json_int(json_at(v->request, "metadata"), "generation", 0);
+}
+
+static void accept_spec(const struct view *v, struct json *status)
+{
+        json_set(v->arena, status, "observedGeneration", json_i64(v->arena, generation_of(v)));
+        if (condition_of(v, "SpecAccepted"))
+                decide_condition(v, status, "SpecAccepted", "True", "Accepted",
+                                 "the run was begun with this spec");
+}
+
+static void refuse_spec(const struct view *v, struct decision *d, const struct run *run, struct json *status)
+{
+        const struct json *before = condition_of(v, "SpecAccepted");
+        const char *why =
+                run->over
+                        ? "Cannot modify spec after the run: what it says is for the spec that was run; set "
+                          "it back, or create another request"
+                        : "Cannot modify spec in flight: the run goes on with what it was begun with; set it "
+                          "back, suspend and resume the request to begin again with the new one, or create "
+                          "another request";
+
+        if (!streq(json_str(before, "status"), "False") ||
+            json_int(before, "observedGeneration", -1) != generation_of(v))
+                decide_event(d, v, EVENT_WARNING, "SpecChangeRejected", "%s", why);
+        decide_condition(v, status, "SpecAccepted", "False", "SpecChangeRejected", why);
+}
+
+void run_settle_spec(const struct view *v, struct decision *d, const struct run *run, struct json *status)
+{
+        if (run->changed)
+                refuse_spec(v, d, run, status);
+        else
+                accept_spec(v, status);
+}
+
+/* ---- settle: attempts */
+
+static void set_attempt(const struct view *v, const struct run_names *names, int64_t retries,
+                        const char *hash, struct json *status)
+{
+        json_set(v->arena, status, "run",
+                 json_build(v->arena, "{'attempt': %llu, 'job': %s, 'retries': %lld, 'specHash': %s}",
+                            (unsigned long long)names->attempt, names->job, (long long)retries, hash));
+}
+
+/* status.run as it is, to add to. */
+static struct json *run_in(const struct view *v, struct json *status)
+{
+        const struct json *run = run_of(v);
+
+        return json_set(v->arena, status, "run",
+                        json_is(run, JSON_OBJECT) ? json_copy(v->arena, run) : json_object(v->arena));
+}
+
+static void set_suspended(const struct view *v, bool suspended, struct json *status)
+{
+        if (suspended)
+                decide_condition(v, status, "Suspended", "True", "Suspended",
+                                 "spec.suspend is true; set it to false to go on");
+        else if (condition_of(v, "Suspended"))
+                decide_condition(v, status, "Suspended", "False", "Resumed", "the run is not suspended");
+}
+
+/* The attempts that pods have claimed, as the server has it: the cache may be behind. False: a look-up is under way. */
+static bool claimed_attempt(const struct view *v, struct decision *d, const struct run *run, uint64_t *ret)
+{
+        enum run_look look;
+        const struct object *map = run_look_up(v, d, &KUBE_CONFIGMAP, run->names.status_map, &look);
+        struct run_fence fence;
+        struct err err = ERR_INIT;
+
+        if (look == LOOK_FAILED)
+                decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
+        *ret = 0;
+        if (map && run_is_ours(v, map->json) && run_fence_read(json_at(map->json, "data"), &fence, &err) == 0)
+                *ret = fence.attempt;
+        return look == LOOK_DONE;
+}
+
+/* The next attempt, when nothing of the one before it is left. False: look-ups are under way. */
+static bool begin_next(const struct view *v, struct decision *d, const struct run *run, const char *reason,
+                       const char *sentence, int64_t retries, struct run_seen *ret, struct json *status)
+{
+        struct run_names *names = arena_new(v->arena, struct run_names);
+        uint64_t claimed;
+
+        if (!claimed_attempt(v, d, run, &claimed))
+                return false;
+        *names = run->names;
+        names->attempt = MAX(MAX(run->names.attempt, ret->attempt), claimed) + 1;
+        names->job = run_job_name(v, d, run->kind->job, names->attempt);
+        if (!names->job)
+                return false;
+        d->exist.n = 0; /* it is for the one before */
+        set_attempt(v, names, retries, run->spec_hash, status);
+        accept_spec(v, status);
+        set_suspended(v, false, status);
+        *ret = (struct run_seen){.life = RUN_LIFE_WAITING,
+                                 .reason = reason,
+                                 .sentence = sentence,
+                                 .names = names,
+                                 .attempt = names->attempt};
+        return true;
+}
+
+/* The attempt is over; the next one is begun at once, or when nothing of this one is left: then status.run.reason says it. */
+static bool go_on(const struct view *v, struct decision *d, const struct run *run, const char *reason,
+                  const char *sentence, int64_t retries, struct run_seen *ret, struct json *status)
+{
+        struct json *of;
+
+        decide_event(d, v, streq(reason, "Retrying") ? EVENT_WARNING : EVENT_NORMAL, reason, "%s", sentence);
+        if (!any_lingers(v, d, run, NULL))
+                return begin_next(v, d, run, reason, sentence, retries, ret, status);
+        of = run_in(v, status);
+        json_set(v->arena, of, "reason", json_string(v->arena, reason));
+        json_set(v->arena, of, "retries", json_i64(v->arena, retries));
+        if (!run->changed)
+                accept_spec(v, status);
+        d->exist.n = 0;
+        ret->life = RUN_LIFE_WAITING;
+        ret->reason = reason;
+        ret->sentence = sentence;
+        return true;
+}
+
+static bool retry(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                  struct json *status)
+{
+        const char *sentence = run_sentence(v, "attempt %llu failed: %s", (unsigned long long)ret->attempt,
+                                            ret->sentence);
+
+        return go_on(v, d, run, "Retrying", sentence, run->retries + 1, ret, status);
+}
+
+/* What was said when the next attempt was decided. */
+static const char *said_before(const struct view *v, const char *reason)
+{
+        const struct json *before = condition_of(v, "Progressing");
+
+        return streq(json_str(before, "reason"), reason) ? json_str(before, "message") : NULL;
+}
+
+static const char *sentence_of_next(const struct view *v, const char *reason)
+{
+        const char *before = said_before(v, reason);
+
+        return before && *before ? before : "another attempt is begun";
+}
+
+/* Decided, but the Job of the attempt before is still there. */
+static bool await_next(const struct view *v, struct decision *d, const struct run *run, const char *reason,
+                       struct run_seen *ret, struct json *status)
+{
+        const char *sentence = sentence_of_next(v, reason);
+
+        reason = arena_strdup(v->arena, reason);
+        if (!any_lingers(v, d, run, NULL))
+                return begin_next(v, d, run, reason, sentence, run->retries, ret, status);
+        if (!run->changed)
+                accept_spec(v, status);
+        ret->life = RUN_LIFE_WAITING;
+        ret->reason = reason;
+        ret->sentence = sentence;
+        return true;
+}
+
+/* ---- settle: suspension */
+
+static void be_suspended(const struct view *v, struct run_seen *ret, struct json *status)
+{
+        set_suspended(v, true, status);
+        ret->life = RUN_LIFE_SUSPENDED;
+        ret->reason = "Suspended";
+        ret->sentence = "spec.suspend is true; set it to false to go on";
+        ret->infrastructure = false;
+}
+
+static bool suspend(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                    struct json *status)
+{
+        decide_event(d, v, EVENT_NORMAL, "Suspended",
+                     "the Job is deleted; set spec.suspend to false to go on");
+        json_remove(run_in(v, status), "reason");
+        if (!run->changed)
+                accept_spec(v, status);
+        be_suspended(v, ret, status);
+        d->exist.n = 0;
+        return true;
+}
+
+static bool stay_suspended(const struct view *v, struct decision *d, const struct run *run,
+                           struct run_seen *ret, struct json *status)
+{
+        if (!run->controls.suspend && !any_lingers(v, d, run, NULL)) {
+                decide_event(d, v, EVENT_NORMAL, "Resumed", "the run goes on with another attempt");
+                return begin_next(v, d, run, "Resumed", "the run was suspended and goes on", run->retries,
+                                  ret, status);
+        }
+        if (!run->changed)
+                accept_spec(v, status);
+        be_suspended(v, ret, status);
+        if (!run->controls.suspend)
+                ret->sentence = "the run goes on as soon as the pod of the last attempt is gone";
+        return true;
+}
+
+/* ---- settle: the end */
+
+static void cancelled(struct run_seen *ret)
+{
+        ret->life = RUN_LIFE_FAILED;
+        ret->reason = "Cancelled";
+        ret->sentence =
+                "spec.cancel is true, and that is not taken back; create another request to run it again";
+        ret->infrastructure = false;
+}
+
+static void set_outcome(const struct view *v, const struct run_seen *ret, struct json *status)
+{
+        struct json *of = run_in(v, status);
+
+        json_remove(of, "reason");
+        json_set(v->arena, of, "outcome",
+                 json_string(v->arena, ret->life == RUN_LIFE_SUCCEEDED ? "Succeeded" : "Failed"));
+        json_set(v->arena, of, "reason", json_string(v->arena, ret->reason));
+}
+
+static bool end(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                struct json *status)
+{
+        struct run over = *run;
+
+        if (!run_job_dismiss(v, d, &run->names))
+                return false;
+        set_outcome(v, ret, status);
+        over.over = true;
+        run_settle_spec(v, d, &over, status);
+        set_suspended(v, false, status);
+        return true;
+}
+
+/* Told once more, to a kind for which more follows than the run. */
+static void tell_outcome(const struct view *v, const struct run *run, struct run_seen *ret)
+{
+        const struct json *of = run_of(v);
+
+        *ret = (struct run_seen){.life = streq(json_str(of, "outcome"), "Succeeded") ? RUN_LIFE_SUCCEEDED
+                                                                                     : RUN_LIFE_FAILED,
+                                 .reason = json_str(of, "reason"),
+                                 .names = &run->names,
+                                 .attempt = run->names.attempt};
+        ret->sentence = ret->reason ? said_before(v, ret->reason) : NULL;
+}
+
+static bool is_own_failure(const struct run_seen *seen)
+{
+        return seen->life == RUN_LIFE_FAILED && !seen->infrastructure && !streq(seen->reason, "JobDeleted");
+}
+
+/* ---- settle: an attempt */
+
+static bool settle_first(const struct view *v, struct decision *d, const struct run *run,
+                         struct run_seen *ret, struct json *status)
+{
+        struct run_names *names = arena_new(v->arena, struct run_names);
+
+        *ret = (struct run_seen){.names = &run->names, .attempt = run->names.attempt};
+        if (run->controls.cancel || run->controls.suspend) {
+                accept_spec(v, status);
+                if (run->controls.cancel) {
+                        cancelled(ret);
+                        set_outcome(v, ret, status);
+                        set_suspended(v, false, status);
+                } else {
+                        be_suspended(v, ret, status);
+                }
+                return true;
+        }
+        *names = run->names;
+        names->job = run_job_name(v, d, run->kind->job, names->attempt);
+        if (!names->job)
+                return false;
+        set_attempt(v, names, 0, run->spec_hash, status);
+        accept_spec(v, status);
+        set_suspended(v, false, status);
+        ret->names = names;
+        return true;
+}
+
+/*
+ * Before Kubernetes 1.26 a Job makes another pod for one that was deleted, even if it may not fail at all. An attempt is one
+ * Job's one pod, on all servers: this one is over, and what follows it counts.
+ */
+static void see_second_pod(const struct view *v, const struct run *run, struct run_seen *ret)
+{
+        if (run_over(ret) || !ret->job || run_job_retries(ret->job->json) ||
+            ret->attempt <= run->names.attempt)
+                return;
+        ret->life = RUN_LIFE_FAILED;
+        ret->infrastructure = true;
+        ret->reason = "Interrupted";
+        ret->sentence = run_sentence(v, "the pod was deleted while the workload ran; start the run again");
+        ret->attempt = run->names.attempt;
+        ret->pod = NULL;
+        ret->has_status = ret->has_track = ret->has_exit = false;
+        ret->started = ret->finished = 0;
+}
+
+/* A pod of the attempt has run. */
+static bool has_run(const struct run *run, const struct run_seen *seen)
+{
+        return seen->life == RUN_LIFE_RUNNING || seen->started ||
+               (seen->fence.pod[0] && seen->fence.attempt >= run->names.attempt);
+}
+
+/* Not once the workload has ended: what its relay has to record yet is the run's own. */
+static bool timed_out(const struct view *v, struct decision *d, const struct run *run,
+                      const struct run_seen *seen)
+{
+        struct str text = json_text(
+                json_at(json_at(seen->pod ? seen->pod->json : NULL, "status"), "startTime"));
+        usec_t since, until;
+
+        if (!run->controls.timeout || seen->finished || !text.p || !time_parse(text, &since))
+                return false;
+        until = usec_add(since, run->controls.timeout);
+        if (v->now < until)
+                decide_again_at(d, until);
+        return v->now >= until;
+}
+
+static void exceed(const struct view *v, struct run_seen *ret)
+{
+        ret->life = RUN_LIFE_FAILED;
+        ret->reason = "DeadlineExceeded";
+        ret->sentence = run_sentence(
+                v,
+                "attempt %llu held its node for longer than spec.timeout allows (%s); allow "
+                "more time or have it do less",
+                (unsigned long long)ret->attempt, run_quote(v, json_text(json_at(spec_of(v), "timeout"))));
+}
+
+static bool settle_failed(const struct view *v, struct decision *d, const struct run *run,
+                          struct run_seen *ret, struct json *status)
+{
+        if (!ret->infrastructure || run->retries >= run->controls.retries) {
+                if (ret->infrastructure && run->retries)
+                        ret->sentence = run_sentence(
+                                v, "attempt %llu failed, and spec.retries allows no other: %s",
+                                (unsigned long long)ret->attempt, ret->sentence);
+                return end(v, d, run, ret, status);
+        }
+        return run->controls.suspend ? suspend(v, d, run, ret, status) : retry(v, d, run, ret, status);
+}
+
+/* The attempt's Job is not there yet. */
+static void tell_begun(const struct view *v, const struct run *run, struct run_seen *ret)
+{
+        static const char *const reasons[] = {"Resumed", "Edited", "Retrying"};
+        size_t i = 0;
+
+        if (ret->life != RUN_LIFE_NONE || run->names.attempt == 1)
+                return;
+        while (i + 1 < ARRAY_LEN(reasons) && !said_before(v, reasons[i]))
+                i++;
+        ret->life = RUN_LIFE_WAITING;
+        ret->reason = reasons[i];
+        ret->sentence = sentence_of_next(v, reasons[i]);
+}
+
+static bool settle_attempt(const struct view *v, struct decision *d, const struct run *run,
+                           struct run_seen *ret, struct json *status)
+{
+        see_second_pod(v, run, ret);
+        if (ret->life == RUN_LIFE_FAILED)
+                return settle_failed(v, d, run, ret, status);
+        if (timed_out(v, d, run, ret)) {
+                exceed(v, ret);
+                return end(v, d, run, ret, status);
+        }
+        if (run->controls.suspend)
+                return suspend(v, d, run, ret, status);
+        if (run->changed && !has_run(run, ret))
+                return go_on(v, d, run, "Edited", "the spec was changed before anything ran", run->retries,
+                             ret, status);
+        run_settle_spec(v, d, run, status);
+        tell_begun(v, run, ret);
+        return true;
+}
+
+bool run_settle(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                struct json *status)
+{
+        const char *next = next_for(v, run);
+
+        if (run->over) {
+                tell_outcome(v, run, ret);
+                return true;
+        }
+        if (!run->names.job)
+                return settle_first(v, d, run, ret, status);
+        if (!run_see(v, d, &run->names, ret))
+                return false;
+        /* What was decided on an edit in time is not undone by how the old one fails. */
+        if (ret->life == RUN_LIFE_SUCCEEDED || (is_own_failure(ret) && !streq(next, "Edited")))
+                return end(v, d, run, ret, status);
+        if (run->controls.cancel) {
+                cancelled(ret);
+                return end(v, d, run, ret, status);
+        }
+        if (run->suspended)
+                return stay_suspended(v, d, run, ret, status);
+        if (next && run->controls.suspend)
+                return suspend(v, d, run, ret, status);
+        if (next)
+                return await_next(v, d, run, next, ret, status);
+        return settle_attempt(v, d, run, ret, status);
+}

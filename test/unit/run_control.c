@@ -1,0 +1,923 @@
+#include "unit/run_objects.h"
+
+static const char *const free_members[] = {"loose", NULL};
+static const struct run_kind KIND = {"r-run", "r-status", "r-data", "r-access", free_members};
+
+/* The parts of a status of which the others are made. */
+#define SUSPENDED "{'type': 'Suspended', 'status': 'True', 'lastTransitionTime': '2026-11-15T11:00:00Z'}"
+#define ATTEMPT1  "'attempt': 1, 'job': 'r-run', 'retries': 0"
+#define EVICTED                                                                                          \
+        POD("'phase': 'Failed', 'reason': 'Evicted', 'message': 'The node was low on resource: memory.'" \
+            ", 'startTime': '2026-11-15T11:00:01Z'")
+#define RUNS POD("'phase': 'Running', 'startTime': '2026-11-15T11:00:01Z', " STATES(RUNNING, RUNNING))
+
+static void given(struct rig *r, const char *spec, const char *status)
+{
+        struct json *j = parse(r, REQUEST);
+
+        json_set(&r->arena, j, "spec", parse(r, spec));
+        json_set(&r->arena, j, "status", status ? parse(r, status) : NULL);
+        r->view.request = j;
+}
+
+static const char *hash_of(struct rig *r, const char *spec)
+{
+        struct view v = r->view;
+        struct run run;
+
+        v.request = json_build(&r->arena, "{'spec': %p}", (void *)parse(r, spec));
+        run_read(&v, &KIND, &run);
+        return run.spec_hash;
+}
+
+/* A request under way with SPEC, whose status.run has MORE; STATUS is more of the status. */
+static void under_way(struct rig *r, const char *spec, const char *run, const char *status)
+{
+        given(r, spec,
+              arena_printf(&r->arena, "{'observedGeneration': 1, 'run': {%s, 'specHash': '%s'}%s}", run,
+                           hash_of(r, spec), status));
+}
+
+static void generation(struct rig *r, int64_t number)
+{
+        json_set(&r->arena, json_at(r->view.request, "metadata"), "generation", json_i64(&r->arena, number));
+}
+
+/* What nobody has made. */
+static void server_has_no(struct rig *r, const struct kube_type *type, const char *name)
+{
+        answer(r, type, name, NULL, NULL);
+}
+
+static void nothing_in_the_way(struct rig *r)
+{
+        server_has_no(r, &KUBE_JOB, "r-run-2");
+        server_has_no(r, &KUBE_JOB, "r-run-3");
+        server_has_no(r, &KUBE_SERVICEACCOUNT, "r-access");
+        server_has_no(r, &KUBE_ROLE, "r-access");
+        server_has_no(r, &KUBE_ROLEBINDING, "r-access");
+        server_agrees(r);
+}
+
+static struct json *plan_and_settle(struct rig *r, enum run_life life, const char *reason)
+{
+        struct run_job job = {.pod_image = "p",
+                              .run_dir = "/sonde/run",
+                              .container = parse(r, "{'name': 'main', 'image': 'i', 'command': ['x']}"),
+                              .ttl_seconds = -1};
+        const struct json *before = json_at(r->view.request, "status");
+        struct json *status = before ? json_copy(&r->arena, before) : json_object(&r->arena);
+        struct run *run = arena_new(&r->arena, struct run);
+        const char *why;
+
+        decision_done(&r->d);
+        run_read(&r->view, &KIND, run);
+        assert_true(run_plan(&r->view, &r->d, run, &job, &why));
+        assert_null(why);
+        if (!run_settle(&r->view, &r->d, run, &r->seen, status))
+                fail_msg("wants %zu look-ups: %d %s", r->d.n_wants, r->d.wants[0].kind, r->d.wants[0].name);
+        if (r->seen.life != life || !streq(r->seen.reason, reason))
+                fail_msg("life %d, reason %s: %s", r->seen.life, r->seen.reason, r->seen.sentence);
+        if (r->seen.sentence)
+                assert_in_range(strlen(r->seen.sentence), 10, 500);
+        return status;
+}
+
+/* The status is written, and the kind has told of it. */
+static void is_written(struct rig *r, struct json *status)
+{
+        run_progress(&r->view, &r->d, &r->seen, NULL, status);
+        json_set(&r->arena, (struct json *)r->view.request, "status", status);
+}
+
+static void no_children(struct rig *r)
+{
+        r->children.n = 0;
+        r->view.n_children = 0;
+}
+
+static bool removes(const struct rig *r, const char *name)
+{
+        vec_foreach (gone, &r->d.absent)
+                if (streq(gone->object->name, name))
+                        return streq(gone->propagation, "Foreground");
+        return false;
+}
+
+static bool told(const struct rig *r, const char *reason)
+{
+        vec_foreach (e, &r->d.events)
+                if (streq(e->reason, reason))
+                        return true;
+        return false;
+}
+
+static void assert_run(struct rig *r, const struct json *status, int64_t attempt, const char *job,
+                       int64_t retries)
+{
+        const struct json *run = json_at(status, "run");
+
+        if (json_int(run, "attempt", 0) != attempt || !streq(json_str(run, "job"), job) ||
+            json_int(run, "retries", -1) != retries)
+                fail_msg("%s", json_print(&r->arena, run));
+        assert_null(json_at(run, "outcome"));
+}
+
+static void assert_outcome(const struct json *status, const char *outcome, const char *reason)
+{
+        assert_string_equal(json_str(json_at(status, "run"), "outcome"), outcome);
+        assert_true(streq(json_str(json_at(status, "run"), "reason"), reason));
+}
+
+/* ---- the controls */
+
+static struct run_controls controls_of(struct rig *r, const char *spec)
+{
+        struct run run;
+
+        given(r, spec, NULL);
+        run_read(&r->view, &KIND, &run);
+        return run.controls;
+}
+
+static void what_is_not_said(void **state)
+{
+        struct rig *r = *state;
+        struct run_controls c = controls_of(r, "{}");
+
+        assert_false(c.suspend || c.cancel || c.timeout || c.priority_class);
+        assert_int_equal(c.retries, 3);
+        assert_true(c.run_as_user < 0);
+}
+
+static void what_is_said(void **state)
+{
+        struct rig *r = *state;
+        struct run_controls c = controls_of(
+                r, "{'suspend': true, 'cancel': true, 'timeout': '1h30m', 'retries': 0, 'priorityClassName': "
+                   "'high', 'runAsUser': 0}");
+
+        assert_true(c.suspend && c.cancel);
+        assert_int_equal(c.timeout, 5400 * USEC_PER_SEC);
+        assert_int_equal(c.retries, 0);
+        assert_string_equal(c.priority_class, "high");
+        assert_int_equal(c.run_as_user, 0);
+}
+
+static void times(void **state)
+{
+        static const struct {
+                const char *text;
+                usec_t usec; /* 0: that is none */
+        } cases[] = {
+                {"90s", 90000000},
+                {"30m", 1800000000},
+                {"1h30m", 5400000000},
+                {"1.5h", 5400000000},
+                {".5s", 500000},
+                {"1.s", 1000000},
+                {"250ms", 250000},
+                {"7us", 7},
+                {"7\u00b5s", 7},
+                {"8760h", 31536000000000},
+                {"8760h1s", 0},
+                {"0s", 0},
+                {"", 0},
+                {"5", 0},
+                {"7d", 0},
+                {"h", 0},
+                {".s", 0},
+                {"-5m", 0},
+                {"5 m", 0},
+                {"1h x", 0},
+                {"99999999999999999999h", 0},
+                {"999999999999999999h", 0},
+        };
+        struct rig *r = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                const char *spec = arena_printf(&r->arena, "{'timeout': '%s'}", cases[i].text), *wrong;
+
+                if (controls_of(r, spec).timeout != cases[i].usec)
+                        fail_msg("%s", cases[i].text);
+                assert_int_equal(run_controls_check(&r->view, &wrong, 1), cases[i].usec == 0);
+        }
+}
+
+static void all_that_is_wrong_at_once(void **state)
+{
+        static const char *const words[] = {
+                "spec.suspend: ",           "spec.cancel: ",   "spec.timeout: 'soon'", "spec.retries: ",
+                "spec.priorityClassName: ", "spec.runAsUser: "};
+        struct rig *r = *state;
+        const char *wrong[8];
+
+        given(r,
+              "{'suspend': 1, 'cancel': 'yes', 'timeout': 'soon', 'retries': 11, 'priorityClassName': 'A b', "
+              "'runAsUser': 2147483648}",
+              NULL);
+        assert_int_equal(run_controls_check(&r->view, wrong, ARRAY_LEN(wrong)), ARRAY_LEN(words));
+        for (size_t i = 0; i < ARRAY_LEN(words); i++)
+                assert_says(wrong[i], words[i]);
+        assert_int_equal(run_controls_check(&r->view, wrong, 2), 2);
+        given(r,
+              "{'suspend': false, 'timeout': '30m', 'retries': 10, 'priorityClassName': 'a.b', 'runAsUser': "
+              "2147483647}",
+              NULL);
+        assert_int_equal(run_controls_check(&r->view, wrong, ARRAY_LEN(wrong)), 0);
+}
+
+/* What was measured for another spec is not taken up again; what may be changed at any time is no other spec. */
+static void the_hash_is_of_what_is_run(void **state)
+{
+        struct rig *r = *state;
+        const char *plain = hash_of(r, "{'image': 'a'}");
+
+        assert_string_equal(plain, hash_of(r, "{'suspend': true, 'image': 'a', 'cancel': true, 'timeout': "
+                                              "'5m', 'retries': 1, 'priorityClassName': 'x', 'runAsUser': 5, "
+                                              "'loose': {'a': 1}}"));
+        assert_false(streq(plain, hash_of(r, "{'image': 'b'}")));
+}
+
+/* ---- the first attempt */
+
+static void its_name_is_written_first(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        given(r, "{'image': 'a'}", NULL);
+        generation(r, 4);
+        server_has_no(r, &KUBE_JOB, "r-run");
+        status = plan_and_settle(r, RUN_LIFE_NONE, NULL);
+        assert_int_equal(r->d.exist.n, 0);
+        assert_run(r, status, 1, "r-run", 0);
+        assert_string_equal(json_str(json_at(status, "run"), "specHash"), hash_of(r, "{'image': 'a'}"));
+        assert_int_equal(json_int(status, "observedGeneration", 0), 4);
+        assert_null(json_at(status, "conditions"));
+        is_written(r, status);
+        plan_and_settle(r, RUN_LIFE_NONE, NULL);
+        assert_non_null(planned(r, &KUBE_JOB, "r-run")); /* then it is made */
+}
+
+static void a_name_that_is_taken(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        given(r, "{}", NULL);
+        answer(r, &KUBE_JOB, "r-run", "{'metadata': {'name': 'r-run', 'uid': 'x', " OTHERS "}}", NULL);
+        status = plan_and_settle(r, RUN_LIFE_NONE, NULL);
+        assert_int_equal(strlen(json_str(json_at(status, "run"), "job")), strlen("r-run-12345678"));
+}
+
+static void what_the_job_is_given(void **state)
+{
+        struct rig *r = *state;
+        const struct json *job, *pod;
+
+        under_way(r, "{'priorityClassName': 'high', 'runAsUser': 7, 'image': 'a'}", ATTEMPT1, "");
+        plan_and_settle(r, RUN_LIFE_NONE, NULL);
+        job = planned(r, &KUBE_JOB, "r-run");
+        pod = json_at(json_at(json_at(job, "spec"), "template"), "spec");
+        assert_string_equal(json_str(pod, "priorityClassName"), "high");
+        assert_int_equal(json_int(json_at(pod, "securityContext"), "runAsUser", 0), 7);
+        assert_json(r, json_at(json_at(job, "metadata"), "labels"), "{'sonde.dev/attempt': '1'}");
+        assert_non_null(strstr(json_print(&r->arena, pod), hash_of(r, "{'image': 'a'}")));
+        assert_int_equal(json_int(json_at(job, "spec"), "backoffLimit", -1), 0);
+        assert_null(json_at(json_at(job, "spec"), "activeDeadlineSeconds"));
+}
+
+static void suspended_from_the_start(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        given(r, "{'suspend': true}", NULL);
+        status = plan_and_settle(r, RUN_LIFE_SUSPENDED, "Suspended");
+        assert_null(json_at(status, "run"));
+        assert_condition(status, "Suspended", "True", "Suspended");
+        assert_int_equal(json_int(status, "observedGeneration", 0), 1);
+        is_written(r, status);
+        assert_condition(status, "Progressing", "False", "Suspended");
+        plan_and_settle(r, RUN_LIFE_SUSPENDED, "Suspended");
+        assert_int_equal(r->d.exist.n, 0);
+        json_set(&r->arena, json_at(r->view.request, "spec"), "suspend", json_truth(&r->arena, false));
+        server_has_no(r, &KUBE_JOB, "r-run");
+        status = plan_and_settle(r, RUN_LIFE_NONE, NULL);
+        assert_run(r, status, 1, "r-run", 0);
+        assert_condition(status, "Suspended", "False", "Resumed");
+}
+
+static void cancelled_from_the_start(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        given(r, "{'suspend': true, 'cancel': true}", NULL);
+        status = plan_and_settle(r, RUN_LIFE_FAILED, "Cancelled");
+        assert_outcome(status, "Failed", "Cancelled");
+        is_written(r, status);
+        plan_and_settle(r, RUN_LIFE_FAILED, "Cancelled"); /* which stays */
+        assert_int_equal(r->d.exist.n, 0);
+}
+
+/* ---- failures of the infrastructure */
+
+static void an_eviction_is_another_attempt(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{}", ATTEMPT1,
+                  ", 'progress': {'job': 'r-run', 'attempt': 1, 'startedAt': "
+                  "'2026-11-15T11:00:05Z', 'percent': 40, 'podUID': 'uid-p'}");
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        pod(r, EVICTED);
+        status_map(r, FENCE("1", "uid-p", "9", "Running"), "{'phase': 'DecodeSweep'}", NULL);
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_says(r->seen.sentence, "attempt 1 failed: the pod was ended by node n1: Evicted");
+        assert_run(r, status, 2, "r-run-2", 1);
+        assert_int_equal(r->d.exist.n + r->d.absent.n, 0); /* status before action */
+        assert_true(told(r, "Retrying"));
+        is_written(r, status);
+        assert_condition(status, "Progressing", "True", "Retrying");
+        assert_json(r, json_at(status, "progress"), "{'attempt': 2, 'startedAt': '2026-11-15T11:00:05Z'}");
+        plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_says(r->seen.sentence, "attempt 1 failed: ");
+        assert_non_null(planned(r, &KUBE_JOB, "r-run-2"));
+        assert_false(told(r, "Retrying")); /* once */
+}
+
+static void retries_come_to_an_end(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'retries': 0}", ATTEMPT1, "");
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        pod(r, EVICTED);
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_FAILED, "Evicted");
+        assert_outcome(status, "Failed", "Evicted");
+        under_way(r, "{'retries': 2}", "'attempt': 1, 'job': 'r-run', 'retries': 2", "");
+        plan_and_settle(r, RUN_LIFE_FAILED, "Evicted");
+        assert_says(r->seen.sentence,
+                    "attempt 1 failed, and spec.retries allows no other: the pod was ended");
+        under_way(r, "{'retries': 3}", "'attempt': 1, 'job': 'r-run', 'retries': 2",
+                  ""); /* raised in flight */
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_run(r, status, 2, "r-run-2", 3);
+}
+
+static void a_workload_s_own_failure_is_the_end(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{'cancel': true}", ATTEMPT1, ""); /* also when it would have been cancelled */
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        pod(r, POD("'phase': 'Failed', " STATES(ENDED("3", ""), ENDED("0", ""))));
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'code': 3}");
+        nothing_in_the_way(r);
+        assert_outcome(plan_and_settle(r, RUN_LIFE_FAILED, "WorkloadFailed"), "Failed", "WorkloadFailed");
+}
+
+/* It failed by itself and said so; that its pod is evicted as well, before it is gone, changes nothing. */
+static void evicted_after_its_own_failure(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{}", ATTEMPT1, "");
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        pod(r, EVICTED);
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'code': 3}");
+        nothing_in_the_way(r);
+        plan_and_settle(r, RUN_LIFE_FAILED, "WorkloadFailed");
+}
+
+static void a_job_that_somebody_deleted_is_the_end(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{}", ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        server_has_no(r, &KUBE_JOB, "r-run");
+        nothing_in_the_way(r);
+        assert_outcome(plan_and_settle(r, RUN_LIFE_FAILED, "JobDeleted"), "Failed", "JobDeleted");
+}
+
+/* Before Kubernetes 1.26 a Job makes another pod for one that was deleted. */
+#define SECOND_POD                                                                                          \
+        "{" POD_META("q", "2026-11-15T11:59:00Z") ", " POD_SPEC ", 'status': {'phase': 'Running', " STATES( \
+                RUNNING, RUNNING) "}}"
+
+static void a_second_pod_is_no_attempt(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{}", ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1, 'podUID': 'uid-p'}");
+        job(r, JOB("", ""));
+        pod(r, SECOND_POD);
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'signal': 15, 'told': true}");
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_run(r, status, 1, "r-run", 1); /* not numbered before it is known what the second one claims */
+        assert_string_equal(json_str(json_at(status, "run"), "reason"), "Retrying");
+        assert_int_equal(r->d.absent.n, 0);
+        is_written(r, status);
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_says(r->seen.sentence, "attempt 1 failed: the pod was deleted");
+        assert_true(removes(r, "r-run"));
+        assert_int_equal(r->d.exist.n, 0);
+        assert_run(r, status, 1, "r-run", 1);
+        no_children(r); /* gone with its pods, and the second one had claimed its turn */
+        server_has_no(r, &KUBE_JOB, "r-run");
+        status_map(r, FENCE("2", "uid-q", "3", "Running"), NULL, NULL);
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_run(r, status, 3, "r-run-3", 1);
+        assert_null(json_at(json_at(status, "run"), "reason"));
+        assert_says(r->seen.sentence, "attempt 1 failed: the pod was deleted");
+}
+
+static void a_second_pod_that_succeeds_counts(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{}", ATTEMPT1 ", 'reason': 'Retrying'", ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        server_has_no(r, &KUBE_JOB, "r-run");
+        status_map(r, FENCE("2", "uid-q", "3", "Succeeded"), NULL, "{'code': 0}");
+        nothing_in_the_way(r);
+        assert_outcome(plan_and_settle(r, RUN_LIFE_SUCCEEDED, NULL), "Succeeded", NULL);
+}
+
+/* The Job stays as long as its pod does, and that one's node is dead. */
+static void a_dead_node_holds_up_nothing(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{}", ATTEMPT1 ", 'reason': 'Retrying'", ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        job(r, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', 'deletionTimestamp': "
+               "'2026-11-15T12:00:00Z', " OWNED "}, 'spec': {'backoffLimit': 0}}");
+        pod(r, DYING("'phase': 'Running', " STATES(RUNNING, RUNNING))); /* since 12:00:00, with 30 s */
+        nothing_in_the_way(r);
+        plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_int_equal(r->d.again_at, NOON + 90 * USEC_PER_SEC);
+        r->view.now = r->d.again_at;
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_run(r, status, 2, "r-run-2", 0);
+        is_written(r, status);
+        plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_non_null(planned(r, &KUBE_JOB, "r-run-2"));
+}
+
+/* ---- the Jobs of other attempts */
+
+#define OTHER_JOB(status)                                                                               \
+        "{'metadata': {'name': 'r-run-9', 'uid': 'uid-9', 'labels': {'sonde.dev/attempt': '9'}, " OWNED \
+        "}, 'spec': {'backoffLimit': 0}, 'status': {" status "}}"
+
+static void another_attempt_s_job_goes_first(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{}", ATTEMPT1, "");
+        job(r, OTHER_JOB(""));
+        plan_and_settle(r, RUN_LIFE_NONE, NULL);
+        assert_true(removes(r, "r-run-9"));
+        assert_int_equal(r->d.exist.n, 0);
+        no_children(r);
+        job(r, OTHER_JOB(JOB_FAILED("x")));
+        plan_and_settle(r, RUN_LIFE_NONE, NULL);
+        assert_int_equal(r->d.absent.n, 0);
+        assert_non_null(planned(r, &KUBE_JOB, "r-run"));
+}
+
+/* What a kind makes of a run's result may be a Job as well. */
+static void a_job_that_is_no_attempt_s(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{}", ATTEMPT1, "");
+        job(r, "{'metadata': {'name': 'follow-up', 'uid': 'uid-f', " OWNED "}}");
+        plan_and_settle(r, RUN_LIFE_NONE, NULL);
+        assert_int_equal(r->d.absent.n, 0);
+        assert_non_null(planned(r, &KUBE_JOB, "r-run"));
+}
+
+/* ---- suspension */
+
+static void suspended_and_resumed(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'suspend': true}", ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        job(r, JOB("", ""));
+        pod(r, RUNS);
+        status_map(r, FENCE("1", "uid-p", "4", "Running"), "{'phase': 'DecodeSweep'}", NULL);
+        status = plan_and_settle(r, RUN_LIFE_SUSPENDED, "Suspended");
+        assert_condition(status, "Suspended", "True", "Suspended");
+        assert_int_equal(r->d.absent.n, 0); /* status before action */
+        assert_true(told(r, "Suspended"));
+        is_written(r, status);
+        plan_and_settle(r, RUN_LIFE_SUSPENDED, "Suspended");
+        assert_true(removes(r, "r-run"));
+        assert_int_equal(r->d.exist.n, 0);
+        json_remove(json_at(r->view.request, "spec"), "suspend"); /* too soon */
+        status = plan_and_settle(r, RUN_LIFE_SUSPENDED, "Suspended");
+        assert_says(r->seen.sentence, "as soon as");
+        assert_condition(status, "Suspended", "True", "Suspended");
+        assert_true(removes(r, "r-run"));
+        no_children(r);
+        server_has_no(r, &KUBE_JOB, "r-run");
+        status_map(r, FENCE("1", "uid-p", "5", "Failed"), "{'phase': 'DecodeSweep'}",
+                   "{'signal': 15, 'told': true}");
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Resumed");
+        assert_run(r, status, 2, "r-run-2", 0);
+        assert_condition(status, "Suspended", "False", "Resumed");
+        assert_true(told(r, "Resumed"));
+        is_written(r, status);
+        plan_and_settle(r, RUN_LIFE_WAITING, "Resumed");
+        assert_non_null(planned(r, &KUBE_JOB, "r-run-2"));
+}
+
+static void resumed_with_another_spec(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1,
+                  ", 'conditions': [" SUSPENDED "], 'progress': {'job': 'r-run', 'attempt': 1}");
+        server_has_no(r, &KUBE_JOB, "r-run");
+        nothing_in_the_way(r);
+        json_set(&r->arena, (struct json *)r->view.request, "spec",
+                 parse(r, "{'image': 'b', 'suspend': true}"));
+        generation(r, 2);
+        status = plan_and_settle(r, RUN_LIFE_SUSPENDED, "Suspended");
+        assert_int_equal(json_int(status, "observedGeneration", 0), 1); /* not yet */
+        assert_int_equal(r->d.events.n, 0);
+        json_remove(json_at(r->view.request, "spec"), "suspend");
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Resumed");
+        assert_string_equal(json_str(json_at(status, "run"), "specHash"), hash_of(r, "{'image': 'b'}"));
+        assert_int_equal(json_int(status, "observedGeneration", 0), 2);
+}
+
+/* Done before it was told to end. */
+static void a_success_in_suspension(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'suspend': true}", ATTEMPT1,
+                  ", 'conditions': [" SUSPENDED "], 'progress': {'job': 'r-run', 'attempt': 1}");
+        server_has_no(r, &KUBE_JOB, "r-run");
+        status_map(r, FENCE("1", "uid-p", "5", "Succeeded"), "{'phase': 'Complete'}", "{'code': 0}");
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_SUCCEEDED, NULL);
+        assert_outcome(status, "Succeeded", NULL);
+        assert_condition(status, "Suspended", "False", "Resumed");
+}
+
+/* Evicted and suspended at once. */
+static void suspended_instead_of_tried_again(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'suspend': true}", ATTEMPT1, "");
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        pod(r, EVICTED);
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_SUSPENDED, "Suspended");
+        assert_run(r, status, 1, "r-run", 0);
+        under_way(r, "{'suspend': true}", ATTEMPT1 ", 'reason': 'Retrying'", "");
+        status = plan_and_settle(r, RUN_LIFE_SUSPENDED, "Suspended");
+        assert_null(json_at(json_at(status, "run"), "reason"));
+}
+
+/* ---- cancelling */
+
+static void cancelled_in_mid_run(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'cancel': true}", ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        job(r, JOB("", ""));
+        pod(r, RUNS);
+        answer(r, &KUBE_ROLE, "r-access", "{'metadata': {'name': 'r-access', 'uid': 'u', " OWNED "}}", NULL);
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_FAILED, "Cancelled");
+        assert_says(r->seen.sentence, "create another request");
+        assert_outcome(status, "Failed", "Cancelled");
+        assert_int_equal(r->d.absent.n, 1); /* the Role; the Job goes once that is written */
+        assert_int_equal(r->d.exist.n, 0);
+        is_written(r, status);
+        json_set(&r->arena, json_at(r->view.request, "spec"), "cancel", json_truth(&r->arena, false));
+        plan_and_settle(r, RUN_LIFE_FAILED, "Cancelled"); /* not taken back */
+        assert_true(removes(r, "r-run"));
+        assert_int_equal(r->d.exist.n, 0);
+}
+
+static void cancelled_in_suspension(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'suspend': true, 'cancel': true}", ATTEMPT1,
+                  ", 'conditions': [" SUSPENDED "], 'progress': {'job': 'r-run', 'attempt': 1}");
+        server_has_no(r, &KUBE_JOB, "r-run");
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_FAILED, "Cancelled");
+        assert_outcome(status, "Failed", "Cancelled");
+        assert_condition(status, "Suspended", "False", "Resumed");
+}
+
+static void a_success_is_not_cancelled(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{'cancel': true}", ATTEMPT1, "");
+        job(r, JOB("", ""));
+        pod(r, RUNS);
+        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'Complete'}", "{'code': 0}");
+        nothing_in_the_way(r);
+        assert_outcome(plan_and_settle(r, RUN_LIFE_SUCCEEDED, NULL), "Succeeded", NULL);
+}
+
+/* ---- the timeout */
+
+static void longer_than_it_may(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'timeout': '30m'}", ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        job(r, JOB("", ""));
+        pod(r, RUNS); /* since 11:00:01 */
+        nothing_in_the_way(r);
+        r->view.now = NOON - 1800 * USEC_PER_SEC;
+        plan_and_settle(r, RUN_LIFE_RUNNING, NULL);
+        assert_int_equal(r->d.again_at, NOON - 1799 * USEC_PER_SEC);
+        r->view.now = r->d.again_at;
+        status = plan_and_settle(r, RUN_LIFE_FAILED, "DeadlineExceeded");
+        assert_says(r->seen.sentence, "(30m)");
+        assert_outcome(status, "Failed", "DeadlineExceeded");
+        assert_int_equal(r->d.absent.n, 0);
+        is_written(r, status);
+        plan_and_settle(r, RUN_LIFE_FAILED, "DeadlineExceeded");
+        assert_true(removes(r, "r-run"));
+}
+
+/* Time in a queue does not count, and neither does what its relay needs when the workload is done. */
+static void what_does_not_count(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{'timeout': '1m'}", ATTEMPT1, "");
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Pending'"));
+        plan_and_settle(r, RUN_LIFE_WAITING, NULL);
+        no_children(r);
+        job(r, JOB("", ""));
+        pod(r,
+            POD("'phase': 'Running', 'startTime': '2026-11-15T11:00:01Z', " STATES(ENDED("0", ""), RUNNING)));
+        r->view.now = NOON - 39 * 60 * USEC_PER_SEC;
+        plan_and_settle(r, RUN_LIFE_RUNNING, NULL);
+}
+
+/* ---- changes of the spec */
+
+static void edit(struct rig *r, const char *spec, int64_t number)
+{
+        json_set(&r->arena, (struct json *)r->view.request, "spec", parse(r, spec));
+        generation(r, number);
+}
+
+static void edited_before_anything_ran(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        edit(r, "{'image': 'b'}", 2);
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Pending'"));
+        status_map(r, FENCE("1", "", "0", "Pending"), NULL, NULL);
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Edited");
+        assert_int_equal(json_int(status, "observedGeneration", 0), 1);
+        assert_int_equal(r->d.absent.n, 0);
+        is_written(r, status);
+        assert_condition(status, "Progressing", "True", "Edited");
+        plan_and_settle(r, RUN_LIFE_WAITING, "Edited");
+        assert_true(removes(r, "r-run"));
+        no_children(r);
+        server_has_no(r, &KUBE_JOB, "r-run");
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Edited");
+        assert_run(r, status, 2, "r-run-2", 0);
+        assert_string_equal(json_str(json_at(status, "run"), "specHash"), hash_of(r, "{'image': 'b'}"));
+        assert_int_equal(json_int(status, "observedGeneration", 0), 2);
+}
+
+/* Its name is written, its Job is not made: with the new spec it is another attempt. */
+static void edited_before_the_job(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1, "");
+        edit(r, "{'image': 'b'}", 2);
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Edited");
+        assert_int_equal(r->d.exist.n, 0);
+        assert_run(r, status, 2, "r-run-2", 0);
+}
+
+/* The pod of the old spec came to a start all the same, and failed: nobody wants to know. */
+static void edited_in_time(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1 ", 'reason': 'Edited'", "");
+        edit(r, "{'image': 'b'}", 2);
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        pod(r, POD("'phase': 'Failed', " STATES(ENDED("3", ""), ENDED("0", ""))));
+        nothing_in_the_way(r);
+        assert_run(r, plan_and_settle(r, RUN_LIFE_WAITING, "Edited"), 2, "r-run-2", 0);
+}
+
+static void edited_in_flight(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        edit(r, "{'image': 'b'}", 2);
+        job(r, JOB("", ""));
+        pod(r, RUNS);
+        status = plan_and_settle(r, RUN_LIFE_RUNNING, NULL);
+        assert_condition(status, "SpecAccepted", "False", "SpecChangeRejected");
+        assert_says(json_str(condition(status, "SpecAccepted"), "message"), "Cannot modify spec in flight: ");
+        assert_int_equal(json_int(status, "observedGeneration", 0), 1);
+        assert_true(told(r, "SpecChangeRejected"));
+        assert_int_equal(r->d.absent.n, 0);
+        is_written(r, status);
+        plan_and_settle(r, RUN_LIFE_RUNNING, NULL);
+        assert_false(told(r, "SpecChangeRejected"));
+        edit(r, "{'image': 'c'}", 3);
+        status = plan_and_settle(r, RUN_LIFE_RUNNING, NULL);
+        assert_true(told(r, "SpecChangeRejected")); /* once for each generation */
+        is_written(r, status);
+        edit(r, "{'image': 'a'}", 4);
+        status = plan_and_settle(r, RUN_LIFE_RUNNING, NULL);
+        assert_condition(status, "SpecAccepted", "True", "Accepted");
+        assert_int_equal(json_int(status, "observedGeneration", 0), 4);
+        assert_int_equal(r->d.events.n, 0);
+}
+
+/* A fence that is claimed says that a pod has run, whatever the pods' watch shows. */
+static void the_fence_says_that_it_ran(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1, "");
+        edit(r, "{'image': 'b'}", 2);
+        job(r, JOB("", ""));
+        status_map(r, FENCE("1", "uid-p", "1", "Running"), NULL, NULL);
+        assert_condition(plan_and_settle(r, RUN_LIFE_WAITING, NULL), "SpecAccepted", "False",
+                         "SpecChangeRejected");
+}
+
+static void controls_are_no_change(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1, "");
+        edit(r, "{'image': 'a', 'timeout': '5h', 'retries': 1, 'loose': 1, 'priorityClassName': 'x'}", 2);
+        job(r, JOB("", ""));
+        pod(r, RUNS);
+        status = plan_and_settle(r, RUN_LIFE_RUNNING, NULL);
+        assert_int_equal(json_int(status, "observedGeneration", 0), 2);
+        assert_null(condition(status, "SpecAccepted"));
+}
+
+/* Made from the spec as it is then. */
+static void a_refused_change_counts_for_the_next_attempt(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1,
+                  ", 'conditions': [{'type': 'SpecAccepted', 'status': 'False', 'observedGeneration': 2}]");
+        edit(r, "{'image': 'b'}", 2);
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        pod(r, EVICTED);
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        assert_string_equal(json_str(json_at(status, "run"), "specHash"), hash_of(r, "{'image': 'b'}"));
+        assert_condition(status, "SpecAccepted", "True", "Accepted");
+        assert_int_equal(json_int(status, "observedGeneration", 0), 2);
+}
+
+static void edited_after_the_end(void **state)
+{
+        struct rig *r = *state;
+        struct json *status = json_object(&r->arena);
+        struct run run;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1 ", 'outcome': 'Succeeded'", "");
+        edit(r, "{'image': 'b'}", 2);
+        run_read(&r->view, &KIND, &run);
+        assert_true(run.over && run.changed);
+        run_settle_spec(&r->view, &r->d, &run, status);
+        assert_condition(status, "SpecAccepted", "False", "SpecChangeRejected");
+        assert_says(json_str(condition(status, "SpecAccepted"), "message"), "after the run");
+        assert_null(json_at(status, "observedGeneration"));
+}
+
+/* ---- the end */
+
+static void the_outcome(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{}", ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        job(r, JOB("", ""));
+        pod(r, RUNS);
+        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'Complete'}", "{'code': 0}");
+        assert_false(run_settle(&r->view, &r->d, &(struct run){.kind = &KIND, .names = r->names}, &r->seen,
+                                json_object(&r->arena))); /* what it may is looked up first */
+        nothing_in_the_way(r);
+        status = plan_and_settle(r, RUN_LIFE_SUCCEEDED, NULL);
+        assert_outcome(status, "Succeeded", NULL);
+        is_written(r, status);
+        plan_and_settle(r, RUN_LIFE_SUCCEEDED, NULL);
+        assert_int_equal(r->d.exist.n + r->d.absent.n, 0);
+}
+
+/* The Job would run once more, or another attempt's is still there. */
+static void after_the_end_nothing_goes_on(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{}", ATTEMPT1 ", 'outcome': 'Succeeded'",
+                  ", 'progress': {'job': 'r-run', 'attempt': 1, 'podUID': 'uid-p'}");
+        job(r, JOB("", ""));
+        pod(r, SECOND_POD);
+        job(r, OTHER_JOB(""));
+        plan_and_settle(r, RUN_LIFE_SUCCEEDED, NULL);
+        assert_int_equal(r->d.absent.n, 2);
+        assert_true(removes(r, "r-run-9"));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static const struct CMUnitTest tests[] = {
+        T(what_is_not_said),
+        T(what_is_said),
+        T(times),
+        T(all_that_is_wrong_at_once),
+        T(the_hash_is_of_what_is_run),
+        T(its_name_is_written_first),
+        T(a_name_that_is_taken),
+        T(what_the_job_is_given),
+        T(suspended_from_the_start),
+        T(cancelled_from_the_start),
+        T(an_eviction_is_another_attempt),
+        T(retries_come_to_an_end),
+        T(a_workload_s_own_failure_is_the_end),
+        T(evicted_after_its_own_failure),
+        T(a_job_that_somebody_deleted_is_the_end),
+        T(a_second_pod_is_no_attempt),
+        T(a_second_pod_that_succeeds_counts),
+        T(a_dead_node_holds_up_nothing),
+        T(another_attempt_s_job_goes_first),
+        T(a_job_that_is_no_attempt_s),
+        T(suspended_and_resumed),
+        T(resumed_with_another_spec),
+        T(a_success_in_suspension),
+        T(suspended_instead_of_tried_again),
+        T(cancelled_in_mid_run),
+        T(cancelled_in_suspension),
+        T(a_success_is_not_cancelled),
+        T(longer_than_it_may),
+        T(what_does_not_count),
+        T(edited_before_anything_ran),
+        T(edited_before_the_job),
+        T(edited_in_time),
+        T(edited_in_flight),
+        T(the_fence_says_that_it_ran),
+        T(controls_are_no_change),
+        T(a_refused_change_counts_for_the_next_attempt),
+        T(edited_after_the_end),
+        T(the_outcome),
+        T(after_the_end_nothing_goes_on),
+};
+
+UNIT_MAIN(tests)
