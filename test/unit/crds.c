@@ -218,6 +218,15 @@ static void the_seeds_own_requests_fit(void **state)
         }
 }
 
+static void the_example_fits(void **state)
+{
+        _cleanup_(schema_free) struct schema *s = compile(DGDR_CRD);
+        _cleanup_(doc_done) struct doc doc = DOC_INIT;
+
+        (void)state;
+        assert_fits(s, load(&doc, "examples/dgdr.yaml"), &doc.arena, "examples/dgdr.yaml");
+}
+
 /* What `-o jsonpath` prints of profilingProgress. */
 static void the_seed_s_progress_fits(void **state)
 {
@@ -266,7 +275,8 @@ static void what_a_request_may_say_is_kept(void **state)
                      "'annotations': {'c': 'd'}, 'workersImage': 'w'}"),
                 SPEC(", 'suspend': true, 'cancel': true, 'timeout': '1h30m', 'retries': 10, "
                      "'priorityClassName': 'p', 'runAsUser': 0"),
-                SPEC(", 'timeout': '90'"),
+                SPEC(", 'timeout': '1.5h'"),
+                SPEC(", 'timeout': '90s'"),
                 STATUS("'state': ''"),
                 STATUS("'state': 'Pending', 'backend': 'vllm', 'observedGeneration': 1, 'profilingResults': "
                        "'configmap/dgdr-output-x', 'generatedDeployment': {'kind': 'any', 'spec': {'x': 1}}, "
@@ -309,7 +319,8 @@ static void what_a_request_may_not_say_is_refused(void **state)
                 {"{'spec': {'model': 'm', 'backend': 'auto'}}", "spec.backend"},
                 {SPEC(", 'retries': 11"), "spec.retries"},
                 {SPEC(", 'retries': -1"), "spec.retries"},
-                {SPEC(", 'timeout': '1.5h'"), "spec.timeout"},
+                {SPEC(", 'timeout': '90'"), "spec.timeout"},
+                {SPEC(", 'timeout': '1d'"), "spec.timeout"},
                 {SPEC(", 'timeout': ''"), "spec.timeout"},
                 {SPEC(", 'timeout': 'soon'"), "spec.timeout"},
                 {SPEC(", 'runAsUser': -1"), "spec.runAsUser"},
@@ -348,6 +359,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(dgdr_is_named_as_upstream_s),
         cmocka_unit_test(dgdr_s_columns_are_the_designs_and_ours),
         cmocka_unit_test(the_seeds_own_requests_fit),
+        cmocka_unit_test(the_example_fits),
         cmocka_unit_test(the_seed_s_progress_fits),
         cmocka_unit_test(what_a_request_may_say_is_kept),
         cmocka_unit_test(what_a_request_may_not_say_is_refused),

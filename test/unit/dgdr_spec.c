@@ -184,6 +184,22 @@ static void what_is_right_passes(void **state)
                 assert_right(*state, specs[i]);
 }
 
+static void the_example_is_right(void **state)
+{
+        _cleanup_(doc_done) struct doc doc = DOC_INIT;
+        struct rig *r = *state;
+        struct err err = ERR_INIT;
+        const char *why;
+
+        if (doc_read_yaml(&doc, "examples/dgdr.yaml", 1 << 20, &err) < 0)
+                fail_msg("%s", err.text);
+        json_set(&doc.arena, json_at(doc.root, "metadata"), "namespace", json_string(&doc.arena, "ns"));
+        r->view.request = doc.root;
+        why = why_of(r);
+        if (why)
+                fail_msg("%s", why);
+}
+
 /* ---- what is wrong */
 
 #define AT "spec.profilingConfig."
@@ -502,6 +518,7 @@ static const struct CMUnitTest tests[] = {
         TEST(a_spec_says_everything),
         TEST(an_empty_command_is_upstream_s),
         TEST(what_is_right_passes),
+        TEST(the_example_is_right),
         TEST(each_mistake_is_told),
         TEST(each_mistake_in_the_profiler_s_configuration_is_told),
         TEST(a_configuration_that_no_command_takes_is_refused),
