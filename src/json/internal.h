@@ -46,7 +46,11 @@ static inline struct str json_key(const struct json *member)
 
 static inline bool json_key_is(const struct json *member, struct str key)
 {
-        return member->key_len == key.n && (key.n == 0 || memcmp(member->key, key.p, key.n) == 0);
+        uint32_t n = member->key_len;
+
+        /* Names of one length mostly differ in their last byte. */
+        return n == key.n &&
+               (n == 0 || (member->key[n - 1] == key.p[n - 1] && memcmp(member->key, key.p, n) == 0));
 }
 
 /* Puts NODE, which is in no ring, at the end of CONTAINER's. */

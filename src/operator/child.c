@@ -14,20 +14,29 @@
  *   apply        PATCH with uid and resourceVersion ───────────────────────────> next
  */
 
+static bool same_name(const struct json *x, const struct json *y)
+{
+        return str_eq(str_n(x->key, x->key_len), str_n(y->key, y->key_len));
+}
+
 /* True when ACTUAL has all that WANTED says. What the server or others added does not count. */
 static bool contains(const struct json *actual, const struct json *wanted)
 {
+        const struct json *x = json_first(actual);
+
         if (!actual || actual->type != wanted->type)
                 return false;
         if (wanted->type == JSON_OBJECT) {
-                json_foreach (m, wanted)
-                        if (!contains(json_get(actual, str_n(m->key, m->key_len)), m))
+                json_foreach (m, wanted) {
+                        if (!x || !same_name(x, m)) /* mostly they come in one order */
+                                x = json_get(actual, str_n(m->key, m->key_len));
+                        if (!contains(x, m))
                                 return false;
+                        x = json_next(actual, x);
+                }
                 return true;
         }
         if (wanted->type == JSON_ARRAY) {
-                const struct json *x = json_first(actual);
-
                 if (json_len(actual) != json_len(wanted))
                         return false;
                 json_foreach (m, wanted) {
