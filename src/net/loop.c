@@ -18,8 +18,8 @@
  * the price of one idle turn when the stale time comes.
  *
  * Under load most of a turn's cost is in waking up for one small thing. A loop with a pace therefore sleeps until its
- * next beat once turns come much faster than that, and goes on so while each beat finds something waiting; a loop
- * that has less to do is as quick as any.
+ * next beat once turns come much faster than that, and goes on so while each beat finds something waiting, or while its
+ * owner has a backlog; a loop that has less to do is as quick as any.
  */
 
 enum {
@@ -44,6 +44,7 @@ struct loop {
         usec_t pace;   /* 0: none */
         unsigned rush; /* turns so far that came quickly one after the other */
         bool paced;    /* there were enough of them */
+        bool backlog;
         bool stopped;
         int code;
         size_t n_io; /* of others */
@@ -136,6 +137,11 @@ void loop_free(struct loop *loop)
 void loop_set_pace(struct loop *loop, usec_t pace)
 {
         loop->pace = pace;
+}
+
+void loop_set_backlog(struct loop *loop, bool backlog)
+{
+        loop->backlog = backlog;
 }
 
 char *loop_scratch(struct loop *loop)
@@ -340,7 +346,7 @@ static bool rest(const struct loop *loop, usec_t worked)
 {
         struct timespec left = {.tv_nsec = (long)(usec_sub(loop->pace, worked) * 1000)};
 
-        if (!loop->paced || worked >= MIN(loop->pace, WORTH_WAKING))
+        if ((!loop->paced && !loop->backlog) || worked >= MIN(loop->pace, WORTH_WAKING))
                 return false;
         nanosleep(&left, NULL);
         return true;

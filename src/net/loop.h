@@ -27,6 +27,8 @@ void loop_stop(struct loop *loop, int code);
  * together. A loop with less to do, or with much to do for each, is as quick as without it.
  */
 void loop_set_pace(struct loop *loop, usec_t pace);
+/* More waits than is under way: nobody waits for one event alone, and the pace is kept however slowly they come. */
+void loop_set_backlog(struct loop *loop, bool backlog);
 
 usec_t loop_now(const struct loop *loop);  /* CLOCK_BOOTTIME when this turn began */
 usec_t loop_wall(const struct loop *loop); /* wall time, now */

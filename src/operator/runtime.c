@@ -98,9 +98,14 @@ static bool all_synced(const struct runtime *rt)
         return true;
 }
 
+static unsigned limit_of(const struct runtime *rt)
+{
+        return rt->op->cfg.concurrency ? rt->op->cfg.concurrency : CONCURRENCY_DEFAULT;
+}
+
 static void pump_runtime(struct runtime *rt)
 {
-        unsigned limit = rt->op->cfg.concurrency ? rt->op->cfg.concurrency : CONCURRENCY_DEFAULT;
+        unsigned limit = limit_of(rt);
         const struct clock *clock = loop_clock(rt->op->cfg.loop);
         usec_t until = usec_add(clock_boot(clock), PUMP_TIME);
 
@@ -133,18 +138,29 @@ static void finish_drain(struct operator* o)
                 drained(o->drained_arg);
 }
 
+/* There is no room for what is ready. */
+static bool has_backlog(const struct runtime *rt)
+{
+        return rt->running >= limit_of(rt) && queue_ready(rt->queue);
+}
+
 static void pump(struct defer *d)
 {
         struct operator* o = CONTAINER_OF(d, struct operator, pump);
+        bool backlog = false;
 
+        loop_set_backlog(o->cfg.loop, false);
         if (o->draining) {
                 finish_drain(o);
                 return;
         }
         if (!o->leading || (o->cfg.lease && !lease_held(o->cfg.lease)))
                 return;
-        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+        for (size_t i = 0; i < o->cfg.n_controllers; i++) {
                 pump_runtime(&o->runtimes[i]);
+                backlog |= has_backlog(&o->runtimes[i]);
+        }
+        loop_set_backlog(o->cfg.loop, backlog);
 }
 
 /* At the end of this turn of the loop: by then a batch of changes is in the caches as a whole. */
@@ -282,7 +298,6 @@ static void init_metrics(struct runtime *rt, struct metrics *m)
 {
         static const char *const results[] = {"success", "error", "requeue", "requeue_after"};
         const char *name[] = {rt->c->name};
-        unsigned limit = rt->op->cfg.concurrency ? rt->op->cfg.concurrency : CONCURRENCY_DEFAULT;
 
         if (!m)
                 return;
@@ -292,7 +307,7 @@ static void init_metrics(struct runtime *rt, struct metrics *m)
         rt->terminal_errors = metrics_get(m, &terminal_family, name);
         rt->seconds = metrics_get(m, &seconds_family, name);
         rt->active = metrics_get(m, &active_family, name);
-        metric_set(metrics_get(m, &max_family, name), limit);
+        metric_set(metrics_get(m, &max_family, name), limit_of(rt));
 }
 
 static void start_runtime(struct operator* o, struct runtime *rt, const struct controller *c)

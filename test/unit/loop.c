@@ -355,21 +355,22 @@ static void test_the_real_clock(void **state)
         assert_true(rng_next(loop_rng(r->loop)) != rng_next(loop_rng(r->loop)));
 }
 
-static void test_a_busy_loop_keeps_its_pace(void **state)
+/* Gives a loop with a pace one small thing after the other; returns after how many it waited until there is more. */
+static unsigned turns_until_a_rest(struct rig *r, bool backlog)
 {
-        struct rig *r = *state;
         struct pipe_end p = {.rig = r};
         usec_t began, rest = 0;
+        unsigned turns = 0;
         int fds[2];
 
         loop_free(r->loop);
         r->loop = loop_new(NULL, NULL, NULL);
         assert_non_null(r->loop);
         loop_set_pace(r->loop, 200 * USEC_PER_MS);
+        loop_set_backlog(r->loop, backlog);
         assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
         assert_int_equal(io_add(r->loop, &p.io, fds[0], EPOLLIN, pipe_notes), 0);
-        /* One small thing after the other: sooner or later the loop waits until there is more than one. */
-        while (rest < 150 * USEC_PER_MS) {
+        for (; rest < 150 * USEC_PER_MS; turns++) {
                 assert_int_equal(write(fds[1], "x", 1), 1);
                 began = loop_now(r->loop);
                 assert_true(loop_turn(r->loop, true));
@@ -378,6 +379,18 @@ static void test_a_busy_loop_keeps_its_pace(void **state)
         io_remove(&p.io);
         fd_close(fds[0]);
         fd_close(fds[1]);
+        return turns;
+}
+
+static void test_a_busy_loop_keeps_its_pace(void **state)
+{
+        assert_true(turns_until_a_rest(*state, false) > 8);
+}
+
+/* At once, unless so many turns took unusually long one after the other. */
+static void test_a_loop_with_a_backlog_keeps_its_pace(void **state)
+{
+        assert_true(turns_until_a_rest(*state, true) <= 8);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -396,6 +409,7 @@ static const struct CMUnitTest tests[] = {
         T(test_work_left_over_is_handed_back_as_cancelled),
         T(test_the_real_clock),
         T(test_a_busy_loop_keeps_its_pace),
+        T(test_a_loop_with_a_backlog_keeps_its_pace),
 };
 
 UNIT_MAIN(tests)
