@@ -43,6 +43,7 @@ static void on_idle_check(struct timer *t)
 {
         struct operator_tool *app = CONTAINER_OF(t, struct operator_tool, idle);
         bool idle = operator_idle(app->op);
+        usec_t busy;
 
         if (!app->said_synced && operator_synced(app->op)) {
                 app->said_synced = true;
@@ -53,10 +54,14 @@ static void on_idle_check(struct timer *t)
                 app->said_writes = app->writes;
                 printf("idle after %u writes\n", app->writes), fflush(stdout);
         }
+        if (idle || app->said_idle)
+                app->busy_since = loop_now(app->loop);
         app->said_idle = idle;
         if (idle && app->exit_when_idle)
                 loop_stop(app->loop, 0);
-        timer_after(t, 20 * USEC_PER_MS);
+        /* Rarely, where it is busy for long: to be looked at is no part of its work. */
+        busy = usec_sub(loop_now(app->loop), app->busy_since);
+        timer_after(t, MIN(MAX(busy / 20, 20 * USEC_PER_MS), 500 * USEC_PER_MS));
 }
 
 static void on_released(void *arg)
@@ -150,6 +155,7 @@ int operator_tool_run(struct operator_tool *app, const struct controller *contro
         }
         loop_on_signal(loop, SIGTERM, on_signal, app);
         loop_on_signal(loop, SIGINT, on_signal, app);
+        app->busy_since = loop_now(loop);
         timer_init(&app->idle, loop, on_idle_check);
         timer_after(&app->idle, 0);
         code = loop_run(loop);

@@ -22,6 +22,7 @@ struct operator_tool {
         struct operator* op;
         struct timer idle;
         unsigned writes, said_writes;
+        usec_t busy_since;
         bool said_synced, said_idle;
 };
 
