@@ -20,6 +20,7 @@ struct entry {
 struct cache {
         const struct kube_type *type;
         const struct cache_index *indexes;
+        const char *owner_label;
         size_t n_links; /* owner, then the declared ones */
         void (*project)(struct json *object, struct arena *a);
         struct map by_key, by_uid, by_value[INDEXES_MAX];
@@ -132,13 +133,20 @@ struct fields {
         bool deleting;
 };
 
+static const char *owner_of(const struct cache *c, const struct json *object)
+{
+        const struct json *labels = json_at(json_at(object, "metadata"), "labels");
+
+        return c->owner_label ? json_str(labels, c->owner_label) : meta_controller_uid(object);
+}
+
 static int read_fields(const struct cache *c, const struct json *object, struct fields *f, struct err *err)
 {
         f->ns = meta_str(object, "namespace");
         f->name = meta_str(object, "name");
         f->uid = meta_str(object, "uid");
         f->rv = meta_str(object, "resourceVersion");
-        f->owner = meta_controller_uid(object);
+        f->owner = owner_of(c, object);
         f->deleting = meta_str(object, "deletionTimestamp") != NULL;
         f->ns = f->ns ? f->ns : "";
         f->owner = f->owner ? f->owner : "";
@@ -403,6 +411,7 @@ struct cache *cache_new(const struct cache_config *config)
 
         c->type = config->type;
         c->indexes = config->indexes;
+        c->owner_label = config->owner_label;
         c->n_links = 1 + MIN(config->n_indexes, (size_t)INDEXES_MAX - 1);
         c->project = config->project;
         c->packed = (struct buf)BUF_INIT(16 << 20);

@@ -16,7 +16,7 @@ struct cache;
 
 struct cache_entry {
         const char *ns, *name, *uid, *rv; /* never NULL; ns is "" for cluster-scoped objects */
-        const char *owner;                /* uid of the controlling owner, "" if none */
+        const char *owner;                /* uid of the controlling owner (or see owner_label), "" if none */
         bool deleting;                    /* has a deletionTimestamp */
 };
 
@@ -28,6 +28,7 @@ struct cache_config {
         const struct kube_type *type;
         const struct cache_index *indexes; /* beside uid and owner; at most 4 */
         size_t n_indexes;
+        const char *owner_label; /* this label has the owner's uid, instead of ownerReferences; NULL: none has */
         /* May drop what need not be kept (e.g. of terminal objects); not metadata's names, uid, version, owners. */
         void (*project)(struct json *object, struct arena *a);
         struct metrics *metrics; /* may be NULL */

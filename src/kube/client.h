@@ -101,6 +101,7 @@ struct kube_status {
         const char *reason;  /* "AlreadyExists"; "" when not said */
         const char *message; /* "" when not said */
         const char *cause;   /* reason of the first cause; "" if none */
+        const char *kind;    /* of what it is about, as the server calls it: "jobs"; "" when not said */
         usec_t retry_after;
         bool has_causes;
 };

@@ -48,6 +48,7 @@ struct reflector {
         bool consistent;   /* the next list must not come from a cache, nor be "at least" any version */
         bool expired_once; /* an expired list is repeated at once, but once */
         bool synced, probe_due, got_event;
+        bool optional, absent; /* the kind: it may be, it is */
         uint64_t epoch;
         unsigned failures;
         usec_t heard_at, watch_began_at;
@@ -185,6 +186,30 @@ static bool may_resume(const struct reflector *r, enum err_code code)
         }
 }
 
+/* The server has no such kind (any more): then there are no objects of it, nor of what was on the pages before. */
+static void empty(struct reflector *r)
+{
+        free(TAKE_PTR(r->continue_token));
+        cache_begin_replace(r->cache);
+        cache_end_replace(r->cache);
+}
+
+static void turn_absent(struct reflector *r)
+{
+        bool first = !r->synced;
+
+        empty(r);
+        r->heard_at = loop_now(r->loop);
+        if (r->absent)
+                return;
+        LOG_INFO(rlog(r), "The server does not have this kind; it is looked for again and again",
+                 F_STR("group", cache_type(r->cache)->group), F_STR("resource", what(r)));
+        r->absent = r->synced = true;
+        r->epoch++; /* what was written is gone with the kind and will not be seen */
+        if (r->on_synced)
+                r->on_synced(r->arg, first);
+}
+
 static void fail(struct reflector *r, const struct err *err, usec_t retry_after)
 {
         enum phase next;
@@ -206,13 +231,12 @@ static void fail(struct reflector *r, const struct err *err, usec_t retry_after)
                         return;
                 }
         }
-        if (err->code == E_NOT_FOUND && r->phase != WATCH && r->synced) {
-                free(TAKE_PTR(r->continue_token)); /* what was on the pages before goes too */
-                cache_begin_replace(r->cache);
-                cache_end_replace(r->cache);
-        }
+        if (err->code == E_NOT_FOUND && r->phase != WATCH && r->optional)
+                turn_absent(r);
+        else if (err->code == E_NOT_FOUND && r->phase != WATCH && r->synced)
+                empty(r);
         delay = MAX(backoff(r), retry_after);
-        if (r->error.code != err->code)
+        if (r->error.code != err->code && !(r->absent && err->code == E_NOT_FOUND))
                 LOG_WARN(rlog(r), "Lost touch with the server", F_STR("resource", what(r)), F_ERR(err),
                          F_USEC("again_in", delay));
         r->error = *err;
@@ -281,6 +305,7 @@ static void list_complete(struct reflector *r, const char *version)
         if (rv_cmp(str_of(version), str_of(r->version)) < 0)
                 r->epoch++;
         r->synced = true;
+        r->absent = false;
         r->consistent = false;
         err_clear(&r->error);
         LOG_DEBUG(rlog(r), "Cache is complete", F_STR("resource", what(r)),
@@ -644,6 +669,7 @@ struct reflector *reflector_new(const struct reflector_config *config)
         r->version = xstrdup("");
         r->heard_at = loop_now(r->loop);
         r->try_watch_list = !config->no_watch_list;
+        r->optional = config->optional;
         err_set(&r->error, E_BUSY, "%s are not listed yet", cache_type(config->cache)->plural);
         init_metrics(r);
         timer_init(&r->timer, r->loop, on_timer);
@@ -683,6 +709,17 @@ const char *reflector_version(const struct reflector *r)
 uint64_t reflector_epoch(const struct reflector *r)
 {
         return r->epoch;
+}
+
+bool reflector_absent(const struct reflector *r)
+{
+        return r->absent;
+}
+
+void reflector_hurry(struct reflector *r)
+{
+        if (r->phase == WAITING)
+                timer_after(&r->timer, 0);
 }
 
 usec_t reflector_age(const struct reflector *r)

@@ -16,7 +16,8 @@
  *   one consistent `limit=1` list asks for the server's version: lower than ours (etcd was restored), and everything is
  *   listed anew.
  * - An object that is beyond what can be read (nested too deeply) is logged, counted and left out, not waited for.
- * - 404 (the CRD is not there) and 403 wait with backoff like any failure, and are told through reflector_error().
+ * - 404 (the CRD is not there) and 403 wait with backoff like any failure, and are told through reflector_error(). Where
+ *   the kind is optional, a 404 means that there is nothing: the cache is complete, and empty, until the kind comes.
  */
 #pragma once
 
@@ -34,8 +35,9 @@ struct reflector_config {
         unsigned page;           /* objects a page; 0: 500 */
         usec_t watchdog;         /* 0: 100 s */
         bool no_watch_list;      /* start with a plain list */
+        bool optional;           /* the server may not have the kind */
         struct metrics *metrics; /* may be NULL */
-        /* The cache is complete for the first time, or again after a new list. May be NULL. Neither of the two may free
+        /* The cache is complete for the first time, or again after a new list or the kind's end. May be NULL. Neither of the two may free
          * the reflector. */
         void (*on_synced)(void *arg, bool first);
         /* The last version moved. May be NULL. */
@@ -50,6 +52,10 @@ bool reflector_synced(const struct reflector *r);
 const char *reflector_version(const struct reflector *r); /* last resourceVersion seen, "" at first */
 /* How many times a history was left behind (etcd restored): versions before and after are not comparable. */
 uint64_t reflector_epoch(const struct reflector *r);
+/* An optional kind that the server does not have now. */
+bool reflector_absent(const struct reflector *r);
+/* Somebody has seen the server: what waits for a backoff is tried at once. */
+void reflector_hurry(struct reflector *r);
 /* Time since the server last said anything (event, bookmark, list). */
 usec_t reflector_age(const struct reflector *r);
 /* Why it is not up to date now; NULL: it is. */

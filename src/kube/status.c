@@ -81,6 +81,7 @@ static void read_status(const struct json *body, struct kube_status *ret)
         ret->reason = json_str_or(body, "reason", "");
         ret->message = json_str_or(body, "message", "");
         ret->cause = json_str_or(cause, "reason", "");
+        ret->kind = json_str_or(details, "kind", "");
         ret->has_causes = cause != NULL;
         retry_after = json_int(details, "retryAfterSeconds", 0);
         ret->retry_after = (usec_t)MIN(MAX(retry_after, (int64_t)0), (int64_t)RETRY_AFTER_MAX) * USEC_PER_SEC;
@@ -107,7 +108,7 @@ int kube_status_error(struct arena *a, int http_status, struct str body, enum ku
 
         if (!ret)
                 ret = &local;
-        *ret = (struct kube_status){.code = http_status, .reason = "", .message = "", .cause = ""};
+        *ret = (struct kube_status){.code = http_status, .reason = "", .message = "", .cause = "", .kind = ""};
         j = json_parse(a, body, &limits, NULL);
         if (json_is(j, JSON_OBJECT))
                 read_status(j, ret);

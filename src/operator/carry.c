@@ -1,5 +1,7 @@
 #include "operator/runtime.h"
 
+#define STALL_AGAIN_MAX \
+        (60 * USEC_PER_SEC)           /* whoever has mended it should not wait for the longest backoff */
 #define AGAIN_MIN (100 * USEC_PER_MS) /* a moment that has passed must not become a busy loop */
 
 /*
@@ -16,9 +18,10 @@ static void finish(struct task *t)
                 queue_add_after(t->rt->queue, str_of(t->item->key),
                                 MAX(usec_sub(t->decision.again_at, now), AGAIN_MIN));
         }
-        if (t->stalled_reason && streq(t->stalled_reason, "NameConflict"))
-                runtime_finished(t, QUEUE_RETRY, RESULT_ERROR); /* the stranger may go away */
-        else if (t->stalled_reason)
+        if (t->stalled_reason && stall_tries_again(t)) {
+                queue_add_after(t->rt->queue, str_of(t->item->key), STALL_AGAIN_MAX);
+                runtime_finished(t, QUEUE_RETRY, RESULT_ERROR);
+        } else if (t->stalled_reason)
                 runtime_finished(t, QUEUE_GIVE_UP, RESULT_ERROR);
         else
                 runtime_finished(t, QUEUE_OK, t->decision.again_at ? RESULT_REQUEUE_AFTER : RESULT_SUCCESS);
@@ -39,30 +42,23 @@ static bool refused_for_good(const struct err *err)
         return err->code == E_REFUSED || err->code == E_TOO_LARGE;
 }
 
-/* To be told on the request. */
-static void stall(struct task *t, const struct err *err)
-{
-        LOG_ERROR(loop_log(t->rt->op->cfg.loop), "The server refused an object for good",
-                  F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns), F_STR("name", t->name),
-                  F_ERR(err));
-        t->stalled_reason = err->code == E_REFUSED ? "Refused" : "TooLarge";
-        t->stalled_message = arena_strdup(&t->arena, err->text);
-}
-
-/* A permanent refusal is told on the request; everything else is decided again later. */
-void carry_failed(struct task *t, const struct err *err, usec_t retry_after)
+static void decide_later(struct task *t, const struct kube_answer *answer, const struct err *err)
 {
         const struct log *log = loop_log(t->rt->op->cfg.loop);
 
-        if (refused_for_good(err)) {
-                stall(t, err);
-                carry_next(t);
-                return;
-        }
         if (err->code != E_CONFLICT && err->code != E_FENCED && err->code != E_CANCELED)
                 LOG_WARN(log, "A write failed; deciding again later", F_STR("controller", t->rt->c->name),
                          F_STR("namespace", t->ns), F_STR("name", t->name), F_ERR(err));
-        try_later(t, retry_after);
+        try_later(t, answer ? answer->retry_after : 0);
+}
+
+/* What somebody must mend is told on the request; everything else is decided again later. */
+void carry_failed(struct task *t, const struct kube_answer *answer, const struct err *err)
+{
+        if (stall_by(t, answer, err))
+                carry_next(t);
+        else
+                decide_later(t, answer, err);
 }
 
 /* ---- one request */
@@ -70,6 +66,8 @@ void carry_failed(struct task *t, const struct err *err, usec_t retry_after)
 void carry_send(struct task *t, struct kube_request *r, kube_done done)
 {
         r->ns = t->ns;
+        t->doing = r->verb;
+        t->doing_type = r->type;
         if (r->verb != KUBE_GET) {
                 r->field_manager = t->rt->manager;
                 r->may_send = runtime_may_send;
@@ -113,7 +111,7 @@ static void on_deleted(void *arg, const struct kube_answer *answer, const struct
             !t->target) /* of what is not watched: the outcome is worth more */
                 decide_event(&t->decision, &t->view, EVENT_WARNING, "CleanupForbidden", "%s", err->text);
         else if (err && err->code != E_NOT_FOUND) {
-                carry_failed(t, err, answer->retry_after);
+                carry_failed(t, answer, err);
                 return;
         }
         if (t->target)
@@ -157,7 +155,7 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
                 return;
         }
         if (err && refused_for_good(err)) { /* the status that is there says why it is not the new one */
-                stall(t, err);
+                stall_by(t, answer, err);
                 t->decision.status = NULL;
                 t->decision.events.n = 0; /* they tell of what is not so */
                 t->step--;
@@ -165,7 +163,7 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
                 return;
         }
         if (err) {
-                carry_failed(t, err, answer->retry_after);
+                decide_later(t, answer, err);
                 return;
         }
         version = carry_version(t, answer);
@@ -173,21 +171,6 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
         if (version && streq(version, meta_str(t->view.request, "resourceVersion")))
                 settled_remember(t->item, uid, version, t->target_hash); /* all of ours is there already */
         carry_next(t);
-}
-
-/* What carrying out has run into, on top of what settle said. */
-static struct json *stalled_status(struct task *t, struct json *status)
-{
-        struct arena *a = &t->arena;
-
-        if (!status)
-                status = json_is(json_at(t->view.request, "status"), JSON_OBJECT)
-                                 ? json_copy(a, json_at(t->view.request, "status"))
-                                 : json_object(a);
-        decide_condition(&t->view, status, "Ready", "False", t->stalled_reason, t->stalled_message);
-        decide_condition(&t->view, status, "Progressing", "False", t->stalled_reason, t->stalled_message);
-        decide_condition(&t->view, status, "Stalled", "True", t->stalled_reason, t->stalled_message);
-        return status;
 }
 
 static void send_status(struct task *t, struct json *status)
@@ -254,13 +237,24 @@ static bool record_row(struct task *t)
         return true;
 }
 
+/* Once: when it is not what the request's status says already. */
+static void announce_stall(struct task *t)
+{
+        LOG_ERROR(loop_log(t->rt->op->cfg.loop), "A request cannot be carried out",
+                  F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns), F_STR("name", t->name),
+                  F_STR("reason", t->stalled_reason), F_STR("error", t->stalled_message));
+        decide_event(&t->decision, &t->view, EVENT_WARNING, t->stalled_reason, "%s", t->stalled_message);
+}
+
 static bool write_status(struct task *t)
 {
         struct json *status = t->decision.status;
         const struct json *req = t->view.request;
 
         if (t->stalled_reason)
-                status = stalled_status(t, status);
+                status = stall_tell(t, status);
+        else if (!status && !item_ends(t->item, meta_str(req, "uid")))
+                status = stall_clear(t);
         if (!status || json_equal(status, json_at(req, "status")))
                 return false;
         /* It differs by what others wrote, or by what the server made of ours: writing it again changed nothing. */
@@ -270,8 +264,7 @@ static bool write_status(struct task *t)
         if (record_row(t))
                 return true;
         if (t->stalled_reason)
-                decide_event(&t->decision, &t->view, EVENT_WARNING, t->stalled_reason, "%s",
-                             t->stalled_message);
+                announce_stall(t);
         send_status(t, status);
         return true;
 }
@@ -281,6 +274,7 @@ static bool write_status(struct task *t)
 void carry_next(struct task *t)
 {
         struct decision *d = &t->decision;
+        bool ends = item_ends(t->item, meta_str(t->view.request, "uid"));
 
         for (;;) {
                 size_t i = t->step++;
@@ -289,7 +283,7 @@ void carry_next(struct task *t)
                         if (delete_one(t, &d->absent.v[i]))
                                 return;
                 } else if (i < d->absent.n + d->exist.n) {
-                        if (!t->stalled_reason && child_ensure(t, &d->exist.v[i - d->absent.n]))
+                        if (!t->stalled_reason && !ends && child_ensure(t, &d->exist.v[i - d->absent.n]))
                                 return;
                 } else if (i == d->absent.n + d->exist.n) {
                         if (write_status(t))

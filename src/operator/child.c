@@ -66,6 +66,27 @@ static void label(struct task *t, struct json *meta)
         json_set(a, labels, OPERATOR_LABEL_CONTROLLER, json_string(a, t->rt->c->name));
 }
 
+static bool is_loose(const struct task *t)
+{
+        return t->target && t->target->kind->loose;
+}
+
+/* Whose it is. */
+static void own(struct task *t, struct json *meta)
+{
+        struct arena *a = &t->arena;
+        struct json *owners;
+
+        if (is_loose(t)) {
+                json_set(a, member_object(a, meta, "labels"), OPERATOR_LABEL_REQUEST,
+                         json_string(a, meta_str(t->view.request, "uid")));
+                return;
+        }
+        owners = json_array(a);
+        json_append(owners, owner_reference(a, t->rt->c->type, t->view.request));
+        json_set(a, meta, "ownerReferences", owners);
+}
+
 /*
  * Adds what every child has: type, place, owner, labels, and a hash of the plan itself. A pod template's pods are
  * watched as well: the labels go there, too.
@@ -73,14 +94,13 @@ static void label(struct task *t, struct json *meta)
 static void dress(struct task *t, struct must_exist *e)
 {
         struct arena *a = &t->arena;
-        struct json *o = e->json, *meta, *owners = json_array(a), *template;
+        struct json *o = e->json, *meta, *template;
 
         json_set(a, o, "apiVersion", json_string(a, kube_api_version(e->type, a)));
         json_set(a, o, "kind", json_string(a, e->type->kind));
-        json_append(owners, owner_reference(a, t->rt->c->type, t->view.request));
         meta = member_object(a, o, "metadata");
         json_set(a, meta, "namespace", json_string(a, t->ns));
-        json_set(a, meta, "ownerReferences", owners);
+        own(t, meta);
         label(t, meta);
         template = json_at(json_at(o, "spec"), "template");
         if (template)
@@ -91,8 +111,11 @@ static void dress(struct task *t, struct must_exist *e)
 
 static void expect(struct task *t, const char *version)
 {
-        if (t->target)
-                expect_version(t->item, t->target, version);
+        if (!t->target)
+                return;
+        expect_version(t->item, t->target, version);
+        if (reflector_absent(t->target->reflector)) /* the kind has come meanwhile */
+                reflector_hurry(t->target->reflector);
 }
 
 /* ---- apply */
@@ -104,7 +127,7 @@ static void on_applied(void *arg, const struct kube_answer *answer, const struct
 
         t->call = NULL;
         if (err) {
-                carry_failed(t, err, answer->retry_after);
+                carry_failed(t, answer, err);
                 return;
         }
         got = carry_parse(t, answer);
@@ -127,7 +150,7 @@ static void apply(struct task *t, const struct json *found)
 
         if (!uid || !version) {
                 err_set(&err, E_PROTOCOL, "what the server said about %s is no object", t->target_name);
-                carry_failed(t, &err, 0);
+                carry_failed(t, NULL, &err);
                 return;
         }
         json_set(a, meta, "uid", json_string(a, uid));
@@ -144,7 +167,7 @@ static void on_taken_over(void *arg, const struct kube_answer *answer, const str
 
         t->call = NULL;
         if (err)
-                carry_failed(t, err, answer->retry_after);
+                carry_failed(t, answer, err);
         else
                 apply(t, carry_parse(t, answer));
 }
@@ -171,13 +194,13 @@ static void on_looked_at_fields(void *arg, const struct kube_answer *answer, con
 
         t->call = NULL;
         if (err) {
-                carry_failed(t, err, answer->retry_after);
+                carry_failed(t, answer, err);
                 return;
         }
         found = carry_parse(t, answer);
         if (!streq(meta_str(found, "uid"), t->target_uid)) {
                 err_set(&stale, E_CONFLICT, "%s was replaced meanwhile", t->target_name);
-                carry_failed(t, &stale, 0);
+                carry_failed(t, NULL, &stale);
                 return;
         }
         take_over(t, found);
@@ -217,11 +240,21 @@ static bool change(struct task *t, const struct object *seen)
 
 static void name_conflict(struct task *t)
 {
-        t->stalled_reason = "NameConflict";
-        t->stalled_message = arena_printf(
-                &t->arena, "%s %s exists and does not belong to this request; rename one of the two",
-                t->creating->type->kind, t->target_name);
+        stall(t, "NameConflict",
+              arena_printf(&t->arena,
+                           "%s %s exists and does not belong to this request; rename one of the two",
+                           t->creating->type->kind, t->target_name));
         carry_next(t);
+}
+
+/* By its controlling owner's uid; what is loose, by its label. */
+static bool is_ours(const struct task *t, const struct json *found)
+{
+        const struct json *labels = json_at(json_at(found, "metadata"), "labels");
+        const char *owner = is_loose(t) ? json_str(labels, OPERATOR_LABEL_REQUEST)
+                                        : meta_controller_uid(found);
+
+        return owner && streq(owner, meta_str(t->view.request, "uid"));
 }
 
 static bool in_sight(const struct task *t, const struct json *found)
@@ -244,16 +277,14 @@ static void on_looked_at_existing(void *arg, const struct kube_answer *answer, c
 {
         struct task *t = arg;
         struct json *found;
-        const char *owner;
 
         t->call = NULL;
         if (err) {
-                carry_failed(t, err, answer->retry_after);
+                carry_failed(t, answer, err);
                 return;
         }
         found = carry_parse(t, answer);
-        owner = meta_controller_uid(found);
-        if (!owner || !streq(owner, meta_str(t->view.request, "uid"))) {
+        if (!is_ours(t, found)) {
                 name_conflict(t);
         } else if (!in_sight(t, found)) {
                 apply(t, found);
@@ -276,7 +307,7 @@ static void on_created(void *arg, const struct kube_answer *answer, const struct
                 return;
         }
         if (err) {
-                carry_failed(t, err, answer->retry_after);
+                carry_failed(t, answer, err);
                 return;
         }
         expect(t, carry_version(t, answer));

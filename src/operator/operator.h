@@ -19,12 +19,18 @@
  * Read your own writes. After a write its resourceVersion is remembered, and the request is not decided again before
  * the cache has reached it, so one create and one status write are exactly that.
  *
- * Failures. A conflict, a lost answer or a busy server: decide again after the queue's backoff. A refused object (422,
- * too large) is told on the request (Stalled, reason) and not tried again until something
- * changes; a NameConflict is, with backoff, because the stranger may go away. Lost lease: nothing
- * is written any more.
+ * Failures. A conflict, a lost answer or a busy server: decide again after the queue's backoff. What somebody must mend is
+ * told on the request: Stalled=True with one of these reasons, which are the runtime's own and go when it works.
  *
- * Children get, beside what the plan says: the request as controlling owner, the labels
+ *     NameConflict       a stranger has the name                             tried again, at least once a minute
+ *     KindNotInstalled   404 on a create: the CRD is not there               the same, and at once when the CRD comes
+ *     Forbidden          403, with the server's sentence and what to grant   tried again, at least once a minute
+ *     Refused, TooLarge  422, 413                                            not tried again until something changes
+ *
+ * In a namespace that is being deleted nothing is made any more, and nothing is told. Lost lease: nothing is written.
+ *
+ * Children get, beside what the plan says: the request as controlling owner (a loose one the label sonde.dev/request, its
+ * uid, instead: by that it is found and known as ours, and it outlives the request), the labels
  * app.kubernetes.io/managed-by=sonde and sonde.dev/controller=NAME (which the watches select by), and the annotation
  * sonde.dev/plan, a hash of what was planned, so that a changed plan is applied even where it only leaves something out.
  * A Job's pod template gets the two labels as well.
@@ -40,6 +46,7 @@
 
 #define OPERATOR_LABEL_CONTROLLER  "sonde.dev/controller"
 #define OPERATOR_LABEL_MANAGED_BY  "app.kubernetes.io/managed-by"
+#define OPERATOR_LABEL_REQUEST     "sonde.dev/request"
 #define OPERATOR_ANNOTATION_PLAN   "sonde.dev/plan"
 #define OPERATOR_ANNOTATION_STATUS "sonde.dev/status"
 
@@ -76,7 +83,8 @@ void operator_lead(struct operator* o);
 /* Takes no further request into work; DONE when those in work have finished (or at once). */
 void operator_drain(struct operator* o, void (*done)(void *arg), void *arg);
 
-bool operator_synced(const struct operator* o); /* all caches are complete */
+bool operator_synced(const struct operator*
+                     o); /* all caches are complete; that of a kind which is not installed is */
 /* Nothing in work, nothing ready, nothing waiting for its own write (delayed looks do not count). */
 bool operator_idle(const struct operator* o);
 /* False, with WHY, while a cache is not complete or its watch is silent for more than MAX_AGE. */

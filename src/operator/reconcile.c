@@ -300,6 +300,7 @@ void reconcile_start(struct runtime *rt, struct str key)
                 /* Gone: what it owned goes with it, by its owner references. */
                 expectations_clear(t->item);
                 settled_clear(t->item);
+                free(TAKE_PTR(t->item->ending));
                 queue_forget(rt->queue, str_of(t->item->key));
                 runtime_finished(t, QUEUE_OK, RESULT_SUCCESS);
                 return;

@@ -23,7 +23,19 @@ static void item_free(struct item *item)
 {
         expectations_clear(item);
         settled_clear(item);
+        free(item->ending);
         free(item);
+}
+
+void item_end(struct item *item, const char *uid)
+{
+        free(item->ending);
+        item->ending = xstrdup(uid);
+}
+
+bool item_ends(const struct item *item, const char *uid)
+{
+        return item->ending && streq(item->ending, uid);
 }
 
 void runtime_forget_item(struct runtime *rt, struct str key)
@@ -175,6 +187,15 @@ static void on_queue_ready(void *arg)
         runtime_pump_soon(((struct runtime *)arg)->op);
 }
 
+static void add_all(struct runtime *rt)
+{
+        const struct cache_entry *e;
+        size_t i = 0;
+
+        while ((e = cache_next(rt->sources[0].cache, &i)))
+                add_request(rt, e, true);
+}
+
 static void on_synced(void *arg, bool first)
 {
         struct source *s = arg;
@@ -184,6 +205,9 @@ static void on_synced(void *arg, bool first)
         map_foreach (i, &s->rt->items, item)
                 if (item->expectations)
                         queue_add(s->rt->queue, str_of(item->key), QUEUE_NORMAL);
+        if (s->absent && !reflector_absent(s->reflector)) /* what waits for the kind need not wait longer */
+                add_all(s->rt);
+        s->absent = reflector_absent(s->reflector);
         runtime_pump_soon(s->rt->op);
 }
 
@@ -207,7 +231,7 @@ void runtime_finished(struct task *t, enum queue_outcome outcome, enum reconcile
                 metric_set(rt->active, rt->running);
         queue_done(rt->queue, str_of(item->key), outcome);
         task_free(t);
-        if (!item->expectations && !item->settled)
+        if (!item->expectations && !item->settled && !item->ending)
                 runtime_forget_item(rt, str_of(item->key));
         runtime_pump_soon(rt->op);
 }
@@ -229,21 +253,28 @@ bool runtime_may_send(void *arg)
 
 /* ---- life */
 
-static void start_source(struct runtime *rt, const struct kube_type *type, int through, const char *selector,
-                         void (*project)(struct json *object, struct arena *a))
+/* KIND is that of children, NULL for the requests. */
+static void start_source(struct runtime *rt, const struct child_kind *kind, const char *selector)
 {
         struct source *s = &rt->sources[rt->n_sources];
         struct reflector_config rc = {
                 .kube = rt->op->cfg.kube,
                 .ns = rt->op->ns,
                 .label_selector = selector,
+                .optional = kind && kind->optional,
                 .metrics = rt->op->cfg.metrics,
                 .on_synced = on_synced,
                 .arg = s,
         };
-        struct cache_config cc = {.type = type, .project = project, .metrics = rt->op->cfg.metrics};
+        struct cache_config cc = {
+                .type = kind ? kind->type : rt->c->type,
+                .project = kind ? kind->project : rt->c->project,
+                .owner_label = kind && kind->loose ? OPERATOR_LABEL_REQUEST : NULL,
+                .metrics = rt->op->cfg.metrics,
+        };
 
-        *s = (struct source){.rt = rt, .type = type, .through = through, .cache = cache_new(&cc)};
+        *s = (struct source){.rt = rt, .type = cc.type, .kind = kind, .cache = cache_new(&cc)};
+        s->through = kind ? kind->through : -1;
         cache_listen(s->cache, rt->n_sources ? on_child : on_request, s);
         rt->n_sources++;
         rc.cache = s->cache;
@@ -330,10 +361,9 @@ static void start_runtime(struct operator* o, struct runtime *rt, const struct c
         rt->queue = queue_new(o->cfg.loop, &qc);
         rt->events = events_new(&ec);
         init_metrics(rt, o->cfg.metrics);
-        start_source(rt, c->type, -1, c->selector, c->project);
+        start_source(rt, NULL, c->selector);
         for (size_t i = 0; i < c->n_children && i < CHILD_KINDS_MAX; i++)
-                start_source(rt, c->children[i].type, c->children[i].through, selector,
-                             c->children[i].project);
+                start_source(rt, &c->children[i], selector);
 }
 
 static char *host_name(void)
@@ -430,13 +460,15 @@ bool operator_idle(const struct operator* o)
 
 static bool source_ready(const struct source *s, usec_t max_age, struct buf *why)
 {
-        const struct err *err = reflector_error(s->reflector);
+        bool absent = reflector_absent(s->reflector);
+        const struct err *err = absent ? NULL : reflector_error(s->reflector);
         usec_t age = reflector_age(s->reflector);
         bool ok = reflector_synced(s->reflector) && age <= max_age;
 
-        buf_printf(why, "[%c]cache %s/%s: %zu objects, heard %llu s ago%s%s\n", ok ? '+' : '-',
+        buf_printf(why, "[%c]cache %s/%s: %zu objects, heard %llu s ago%s%s%s\n", ok ? '+' : '-',
                    s->rt->c->name, s->type->plural, cache_count(s->cache),
-                   (unsigned long long)(age / USEC_PER_SEC), err ? ", " : "", err ? err->text : "");
+                   (unsigned long long)(age / USEC_PER_SEC), absent ? ", not installed" : "", err ? ", " : "",
+                   err ? err->text : "");
         return ok;
 }
 

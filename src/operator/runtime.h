@@ -5,6 +5,7 @@
  *   reconcile.c  one request: gather, decide, look up
  *   carry.c      one decision: the writes, one after the other
  *   child.c      one object that must exist: create, apply, or nothing
+ *   stall.c      what carrying out has run into, told on the request
  *   ownership.c  which of an object's fields are ours
  *   expect.c     what the cache has yet to see
  */
@@ -19,7 +20,9 @@ struct source {
         const struct kube_type *type;
         struct cache *cache;
         struct reflector *reflector;
-        int through; /* children: see struct child_kind; the request's own: -1 */
+        const struct child_kind *kind; /* NULL: the requests */
+        int through;                   /* of the kind; the request's own: -1 */
+        bool absent;                   /* as last heard of an optional kind */
 };
 
 /* One controller at work. */
@@ -71,6 +74,7 @@ struct item {
         struct expectation *expectations;
         struct settled *settled;
         struct task *task; /* NULL: not in work */
+        char *ending;      /* uid of the request whose namespace is going; NULL: it is not */
         char key[];
 };
 
@@ -96,6 +100,8 @@ struct task {
         struct source *target; /* NULL: a kind that is not watched */
         const char *target_name, *target_uid, *target_hash;
         struct kube_call *call;
+        enum kube_verb doing; /* what was sent last */
+        const struct kube_type *doing_type;
         const char *stalled_reason, *stalled_message;
 };
 
@@ -106,6 +112,9 @@ struct source *runtime_source(struct runtime *rt, const struct kube_type *type);
 bool runtime_may_send(void *runtime);
 struct item *runtime_item(struct runtime *rt, struct str key); /* made when new */
 void runtime_forget_item(struct runtime *rt, struct str key);
+/* Nothing is made for this request any more. */
+void item_end(struct item *item, const char *uid);
+bool item_ends(const struct item *item, const char *uid);
 
 /* reconcile.c */
 void reconcile_start(struct runtime *rt, struct str key);
@@ -114,7 +123,8 @@ void task_free(struct task *t);
 /* carry.c */
 void carry_out(struct task *t);
 void carry_next(struct task *t);
-void carry_failed(struct task *t, const struct err *err, usec_t retry_after);
+/* ANSWER may be NULL: it was not the server. */
+void carry_failed(struct task *t, const struct kube_answer *answer, const struct err *err);
 /* Fills in namespace, manager and the leader's check. */
 void carry_send(struct task *t, struct kube_request *r, kube_done done);
 struct json *carry_parse(struct task *t, const struct kube_answer *answer);
@@ -123,6 +133,15 @@ const char *carry_version(struct task *t, const struct kube_answer *answer); /* 
 
 /* child.c: true when a request is under way, which leads to carry_next() */
 bool child_ensure(struct task *t, struct must_exist *e);
+
+/* stall.c */
+void stall(struct task *t, const char *reason, const char *message);
+/* True: it was noted, and what is left is gone on with. False: it may pass by itself. */
+bool stall_by(struct task *t, const struct kube_answer *answer, const struct err *err);
+bool stall_tries_again(const struct task *t);
+/* What the stall makes of STATUS (NULL: the present one), and of the present one when there is none any more; NULL: nothing. */
+struct json *stall_tell(struct task *t, struct json *status);
+struct json *stall_clear(struct task *t);
 
 /* ownership.c: the JSON Patch that makes what we created ours to apply; NULL: nothing to do */
 struct json *ownership_patch(struct arena *a, const struct json *object, const char *manager);
