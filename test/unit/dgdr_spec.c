@@ -204,75 +204,73 @@ static void the_example_is_right(void **state)
 
 #define AT "spec.profilingConfig."
 
+static const struct {
+        const char *spec, *why;
+} MISTAKES[] = {
+        {"'backend': 'vllm', 'profilingConfig': {" CONFIG ", " IMAGE "}",
+         "spec.model: is missing, name the model to profile, for example Qwen/Qwen3-0.6B"},
+        {"'model': 'm', 'backend': 'auto', 'profilingConfig': {" CONFIG ", " IMAGE "}",
+         "spec.backend: must be vllm, sglang or trtllm, not 'auto'"},
+        {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG "}",
+         AT "profilerImage: is missing, name the image that profiles, for example "
+            "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0"},
+        {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG ", 'profilerImage': 'a b'}",
+         AT "profilerImage: 'a b' has a blank in it, an image's name has none"},
+        {PROFILING(", 'command': ['', 'x']"), AT "command: begins with an empty text, name a program there"},
+        {PROFILING(", 'command': ['x', 1]"), AT "command: must be a list of texts, not '1'"},
+        {PROFILING(", 'configMapRef': {'key': 'k'}"), AT "configMapRef.name: is missing, name the ConfigMap"},
+        {PROFILING(", 'configMapRef': {'name': 'c', 'key': 'a/b'}"),
+         AT "configMapRef.key: 'a/b' is no key of a ConfigMap"},
+        {PROFILING(", 'configMapRef': {'name': '../c'}"),
+         AT "configMapRef.name: '../c' is no name of a ConfigMap"},
+        {PROFILING(", 'outputPVC': 'P'"), AT "outputPVC: 'P' is no name of a PersistentVolumeClaim"},
+        {PROFILING(", 'resources': {'requests': {'cpu': 'much'}}"),
+         AT "resources.requests.cpu: 'much' is no amount, write for example 500m or 16Gi"},
+        {PROFILING(", 'resources': {'limits': {'memory': '1GiB'}}"),
+         AT "resources.limits.memory: '1GiB' is no amount, write for example 500m or 16Gi"},
+        {PROFILING(", 'resources': {'limits': {'memory': -1}}"),
+         AT "resources.limits.memory: '-1' is below 0"},
+        {PROFILING(", 'resources': {'limits': {'gpu': 1}}"),
+         AT "resources.limits.gpu: is no resource: cpu, memory, ephemeral-storage, or one with a domain "
+            "such as nvidia.com/gpu"},
+        {PROFILING(", 'resources': {'requests': {'memory': '2Gi'}, 'limits': {'memory': '2G'}}"),
+         AT "resources.requests.memory: '2Gi' is more than the limit, which is '2G'"},
+        {PROFILING(", 'tolerations': [{'operator': 'Exists'}, {'key': 'a', 'operator': 'Maybe'}]"),
+         AT "tolerations[1]: operator must be Exists or Equal, not 'Maybe'"},
+        {PROFILING(", 'tolerations': [{'value': 'a'}]"),
+         AT "tolerations[0]: a toleration without a key needs operator Exists"},
+        {PROFILING(", 'tolerations': [{'key': 'a', 'value': 'b', 'operator': 'Exists'}]"),
+         AT "tolerations[0]: operator Exists takes no value, leave it out or use Equal"},
+        {PROFILING(", 'tolerations': [{'key': 'a', 'effect': 'Never'}]"),
+         AT "tolerations[0]: effect must be NoSchedule, PreferNoSchedule or NoExecute, not 'Never'"},
+        {PROFILING(", 'tolerations': [{'key': 'a', 'effect': 'NoSchedule', 'tolerationSeconds': 1}]"),
+         AT "tolerations[0]: tolerationSeconds goes with effect NoExecute only"},
+        {PROFILING(", 'nodeSelector': {'a': 'b c'}"),
+         AT "nodeSelector.a: 'b c' is no value of a label: letters, digits, '-', '_' and '.', at most "
+            "63"},
+        {SPEC(", 'deploymentOverrides': {'namespace': 'other'}"),
+         "spec.deploymentOverrides.namespace: is 'other', but a deployment is only made in the "
+         "request's own namespace 'ns', leave it out"},
+        {SPEC(", 'deploymentOverrides': {'name': 'Up.per'}"),
+         "spec.deploymentOverrides.name: 'Up.per' is no name for a deployment: lower case letters, "
+         "digits and '-', at most 63"},
+        {SPEC(", 'deploymentOverrides': {'labels': {'a/b/c': 'd'}}"),
+         "spec.deploymentOverrides.labels[\"a/b/c\"]: is no name of a label: letters, digits, '-', "
+         "'_' "
+         "and "
+         "'.', at most 63, after an optional domain and '/'"},
+        {SPEC(", 'deploymentOverrides': {'annotations': {'-': 'd'}}"),
+         "spec.deploymentOverrides.annotations.-: is no name of an annotation: letters, digits, "
+         "'-', "
+         "'_' and '.', at most 63, after an optional domain and '/'"},
+        {SPEC(", 'deploymentOverrides': {'workersImage': ' w'}"),
+         "spec.deploymentOverrides.workersImage: ' w' has a blank in it, an image's name has none"},
+};
+
 static void each_mistake_is_told(void **state)
 {
-        static const struct {
-                const char *spec, *why;
-        } cases[] = {
-                {"'backend': 'vllm', 'profilingConfig': {" CONFIG ", " IMAGE "}",
-                 "spec.model: is missing, name the model to profile, for example Qwen/Qwen3-0.6B"},
-                {"'model': 'm', 'backend': 'auto', 'profilingConfig': {" CONFIG ", " IMAGE "}",
-                 "spec.backend: must be vllm, sglang or trtllm, not 'auto'"},
-                {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG "}",
-                 AT "profilerImage: is missing, name the image that profiles, for example "
-                    "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0"},
-                {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG ", 'profilerImage': 'a b'}",
-                 AT "profilerImage: 'a b' has a blank in it, an image's name has none"},
-                {PROFILING(", 'command': ['', 'x']"),
-                 AT "command: begins with an empty text, name a program there"},
-                {PROFILING(", 'command': ['x', 1]"), AT "command: must be a list of texts, not '1'"},
-                {PROFILING(", 'configMapRef': {'key': 'k'}"),
-                 AT "configMapRef.name: is missing, name the ConfigMap"},
-                {PROFILING(", 'configMapRef': {'name': 'c', 'key': 'a/b'}"),
-                 AT "configMapRef.key: 'a/b' is no key of a ConfigMap"},
-                {PROFILING(", 'configMapRef': {'name': '../c'}"),
-                 AT "configMapRef.name: '../c' is no name of a ConfigMap"},
-                {PROFILING(", 'outputPVC': 'P'"), AT "outputPVC: 'P' is no name of a PersistentVolumeClaim"},
-                {PROFILING(", 'resources': {'requests': {'cpu': 'much'}}"),
-                 AT "resources.requests.cpu: 'much' is no amount, write for example 500m or 16Gi"},
-                {PROFILING(", 'resources': {'limits': {'memory': '1GiB'}}"),
-                 AT "resources.limits.memory: '1GiB' is no amount, write for example 500m or 16Gi"},
-                {PROFILING(", 'resources': {'limits': {'memory': -1}}"),
-                 AT "resources.limits.memory: '-1' is below 0"},
-                {PROFILING(", 'resources': {'limits': {'gpu': 1}}"), AT
-                 "resources.limits.gpu: is no resource: cpu, memory, ephemeral-storage, or one with a domain "
-                 "such as nvidia.com/gpu"},
-                {PROFILING(", 'resources': {'requests': {'memory': '2Gi'}, 'limits': {'memory': '2G'}}"),
-                 AT "resources.requests.memory: '2Gi' is more than the limit, which is '2G'"},
-                {PROFILING(", 'tolerations': [{'operator': 'Exists'}, {'key': 'a', 'operator': 'Maybe'}]"),
-                 AT "tolerations[1]: operator must be Exists or Equal, not 'Maybe'"},
-                {PROFILING(", 'tolerations': [{'value': 'a'}]"),
-                 AT "tolerations[0]: a toleration without a key needs operator Exists"},
-                {PROFILING(", 'tolerations': [{'key': 'a', 'value': 'b', 'operator': 'Exists'}]"),
-                 AT "tolerations[0]: operator Exists takes no value, leave it out or use Equal"},
-                {PROFILING(", 'tolerations': [{'key': 'a', 'effect': 'Never'}]"),
-                 AT "tolerations[0]: effect must be NoSchedule, PreferNoSchedule or NoExecute, not 'Never'"},
-                {PROFILING(", 'tolerations': [{'key': 'a', 'effect': 'NoSchedule', 'tolerationSeconds': 1}]"),
-                 AT "tolerations[0]: tolerationSeconds goes with effect NoExecute only"},
-                {PROFILING(", 'nodeSelector': {'a': 'b c'}"), AT
-                 "nodeSelector.a: 'b c' is no value of a label: letters, digits, '-', '_' and '.', at most "
-                 "63"},
-                {SPEC(", 'deploymentOverrides': {'namespace': 'other'}"),
-                 "spec.deploymentOverrides.namespace: is 'other', but a deployment is only made in the "
-                 "request's own namespace 'ns', leave it out"},
-                {SPEC(", 'deploymentOverrides': {'name': 'Up.per'}"),
-                 "spec.deploymentOverrides.name: 'Up.per' is no name for a deployment: lower case letters, "
-                 "digits and '-', at most 63"},
-                {SPEC(", 'deploymentOverrides': {'labels': {'a/b/c': 'd'}}"),
-                 "spec.deploymentOverrides.labels[\"a/b/c\"]: is no name of a label: letters, digits, '-', "
-                 "'_' "
-                 "and "
-                 "'.', at most 63, after an optional domain and '/'"},
-                {SPEC(", 'deploymentOverrides': {'annotations': {'-': 'd'}}"),
-                 "spec.deploymentOverrides.annotations.-: is no name of an annotation: letters, digits, "
-                 "'-', "
-                 "'_' and '.', at most 63, after an optional domain and '/'"},
-                {SPEC(", 'deploymentOverrides': {'workersImage': ' w'}"),
-                 "spec.deploymentOverrides.workersImage: ' w' has a blank in it, an image's name has none"},
-        };
-
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-                assert_wrong(*state, cases[i].spec, cases[i].why);
+        for (size_t i = 0; i < ARRAY_LEN(MISTAKES); i++)
+                assert_wrong(*state, MISTAKES[i].spec, MISTAKES[i].why);
 }
 
 #define IN AT "config."
