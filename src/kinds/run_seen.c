@@ -9,8 +9,6 @@ enum { SENTENCE_MAX = 500, QUOTE_MAX = 240, RESULT_MAX = 64 << 10, REASON_MAX = 
 
 /* The relay gives up after 10 minutes without the API; whatever holds it after that, nothing more comes. */
 #define RELAY_PATIENCE (11 * 60 * USEC_PER_SEC)
-/* A clock of another machine may be wrong by this much. */
-#define SKEW (5 * 60 * USEC_PER_SEC)
 
 /* ---- words */
 
@@ -79,14 +77,7 @@ static void problem(struct run_seen *s, const char *reason, const char *sentence
         s->problem = sentence;
 }
 
-/* A file that was there before the pod was: from a volume that was used before. */
-static bool of_earlier_use(const struct run_pod *p, const struct run_status *status)
-{
-        return p->created && status->timestamp && usec_add(status->timestamp, SKEW) < p->created;
-}
-
-static void read_status(const struct view *v, struct run_seen *s, const struct run_pod *p,
-                        const struct json *data)
+static void read_status(const struct view *v, struct run_seen *s, const struct json *data)
 {
         struct str text = json_text(json_at(data, RUN_KEY_STATUS));
         struct err err = ERR_INIT;
@@ -98,12 +89,6 @@ static void read_status(const struct view *v, struct run_seen *s, const struct r
                         run_sentence(v,
                                      "the reported state is malformed and not used: %s; see what writes %s",
                                      run_quote(v, str_of(err.text)), RUN_STATUS_FILE));
-                return;
-        }
-        if (of_earlier_use(p, &s->status)) {
-                problem(s, "Outdated",
-                        run_sentence(v, "the reported state is older than the pod and not used; see what "
-                                        "leaves " RUN_STATUS_FILE " in the volume"));
                 return;
         }
         s->has_status = true;
@@ -161,7 +146,7 @@ static void read_map(const struct view *v, struct run_seen *s, const struct run_
         }
         if (!is_current(s, p))
                 return; /* an earlier pod's */
-        read_status(v, s, p, data);
+        read_status(v, s, data);
         read_track(v, s, data);
         if (run_state_terminal(s->fence.state))
                 read_exit(v, s, json_text(json_at(data, RUN_KEY_EXIT)));

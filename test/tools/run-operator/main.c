@@ -1,23 +1,29 @@
 /*
- * run-operator - the controller of TestRuns as a program.
+ * run-operator - one kind's controller as a program: TestRuns by default, or what --kind says.
  */
+#include "kinds/dgdr/dgdr.h"
 #include "kinds/testrun.h"
 #include "tools/operator_tool.h"
 
 int main(int argc, char **argv)
 {
         static struct operator_tool tool = OPERATOR_TOOL_INIT("run-operator");
-        static struct testrun_settings settings = {.pod_image = "sonde-pod"};
+        static const char *pod_image = "sonde-pod", *kind = "testrun";
         static const struct option_def options[] = {
                 OPERATOR_TOOL_OPTIONS(&tool),
-                {"pod-image", 0, "IMAGE", "the image that holds /sonde-pod", OPT_STR, &settings.pod_image},
+                {"pod-image", 0, "IMAGE", "the image that holds /sonde-pod", OPT_STR, &pod_image},
+                {"kind", 0, "KIND", "testrun (the default) or dgdr", OPT_STR, &kind},
                 {0},
         };
-        const struct controller controller = testrun_controller(&settings);
+        struct testrun_settings testrun = {0};
+        struct dgdr_settings dgdr = {0};
+        struct controller controller;
         int code = tool_init(&tool.tool, options, argc, argv);
 
         if (code >= 0)
                 return code;
+        testrun.pod_image = dgdr.pod_image = pod_image;
+        controller = streq(kind, "dgdr") ? dgdr_controller(&dgdr) : testrun_controller(&testrun);
         code = operator_tool_run(&tool, &controller);
         tool_done(&tool.tool);
         return code;
