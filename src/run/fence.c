@@ -25,6 +25,16 @@ const char *run_state_name(enum run_state state)
         return state_names[state];
 }
 
+bool run_key_valid(struct str key)
+{
+        static const char allowed[] = "-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+        for (size_t i = 0; i < key.n; i++)
+                if (!memchr(allowed, key.p[i], sizeof(allowed) - 1))
+                        return false;
+        return key.n > 0 && key.n <= RUN_KEY_MAX && !str_eq(key, STR(".")) && !str_has_prefix(key, STR(".."));
+}
+
 static void fence_text(struct fence_text *t, const struct run_fence *f)
 {
         *t = (struct fence_text){0};

@@ -41,6 +41,11 @@ enum run_state { RUN_PENDING, RUN_RUNNING, RUN_SUCCEEDED, RUN_FAILED, RUN_STATE_
 #define RUN_KEY_SPEC_HASH  "specHash"
 #define RUN_KEY_ARTIFACTS  "artifacts.json" /* [{"name", "size", "sha256", "kept": true, "key": …}] */
 
+enum { RUN_KEY_MAX = 253 };
+
+/* Whether a ConfigMap takes it for a key: letters, digits, '-', '_', '.', at most 253; no ".", and nothing that begins with "..". */
+bool run_key_valid(struct str key);
+
 struct run_fence {
         uint64_t attempt; /* from 1 */
         char pod[64];     /* uid; "" before the first */

@@ -17,7 +17,7 @@
 #include "run/gzip.h"
 #include "run/relay_internal.h"
 
-enum { PROBLEM_MAX = 2 * RELAY_PROBLEM_LEN, ENTRY_ROOM = 256, KEY_MAX = 253, ROOM_FOR_KEYS = 1024 };
+enum { PROBLEM_MAX = 2 * RELAY_PROBLEM_LEN, ENTRY_ROOM = 256, ROOM_FOR_KEYS = 1024 };
 
 #define ARTIFACT_PREFIX "artifact."
 
@@ -193,11 +193,11 @@ static int by_name(const void *x, const void *y)
 
 static char *artifact_key(const char *name)
 {
-        static const char allowed[] = "-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        _cleanup_(free_ptr) char *key = xasprintf(ARTIFACT_PREFIX "%s", name);
         char hex[SHA256_HEX_MAX];
 
-        if (name[strspn(name, allowed)] == '\0' && strlen(name) + strlen(ARTIFACT_PREFIX) <= KEY_MAX)
-                return xasprintf(ARTIFACT_PREFIX "%s", name);
+        if (run_key_valid(str_of(key)))
+                return TAKE_PTR(key);
         sha256_hex(str_of(name), hex);
         return xasprintf("artifact-%.32s", hex);
 }

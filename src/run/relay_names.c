@@ -6,8 +6,6 @@
  */
 #include "run/relay_internal.h"
 
-enum { KEY_MAX = 253 };
-
 static const char GZ[] = ".gz";
 
 bool relay_is_key_of(const char *key, const char *name)
@@ -58,21 +56,11 @@ static bool is_ours(const char *name)
         return is_of_result(name);
 }
 
-/* As a ConfigMap's key must be, with room for ".gz". */
-static bool is_key(const char *name)
-{
-        static const char allowed[] = "-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-        size_t n = strlen(name);
-
-        return n > 0 && n + strlen(GZ) <= KEY_MAX && name[strspn(name, allowed)] == '\0' &&
-               !streq(name, ".") && strncmp(name, "..", 2) != 0;
-}
-
 static int check_name(const struct relay_names *names, size_t which, struct err *err)
 {
         const char *name = names->name[which];
 
-        if (!is_key(name))
+        if (!run_key_valid(str_of(name)) || strlen(name) + strlen(GZ) > RUN_KEY_MAX)
                 return err_set(err, E_CONFIG, "'%.100s' is no plain file name that can be a ConfigMap's key",
                                name);
         if (is_ours(name))

@@ -150,6 +150,22 @@ static void test_a_note_leaves_the_state_alone(void **state)
                                          "{'op': 'add', 'path': '/data/heartbeat', 'value': 'now'}]")));
 }
 
+static void test_keys_are_those_that_a_config_map_takes(void **state)
+{
+        static const char *const good[] = {"a", "config_with_planner.yaml", ".hidden", "-", "A.9_z"},
+                                 *const bad[] = {"", ".", "..", "..a", "a/b", "a b", "\xc3\xa4"};
+        char long_one[RUN_KEY_MAX + 1];
+
+        for (size_t i = 0; i < ARRAY_LEN(good); i++)
+                assert_true(run_key_valid(str_of(good[i])));
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+                assert_false(run_key_valid(str_of(bad[i])));
+        assert_false(run_key_valid(str_n("a\0b", 3)));
+        memset(long_one, 'x', sizeof(long_one));
+        assert_true(run_key_valid(str_n(long_one, RUN_KEY_MAX)));
+        assert_false(run_key_valid(str_n(long_one, RUN_KEY_MAX + 1)));
+}
+
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_follows),
         cmocka_unit_test(test_a_new_map_reads_as_written),
@@ -158,6 +174,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_patch_tests_all_and_changes_what_differs),
         cmocka_unit_test(test_a_patch_applies_once),
         cmocka_unit_test(test_a_note_leaves_the_state_alone),
+        cmocka_unit_test(test_keys_are_those_that_a_config_map_takes),
 };
 
 UNIT_MAIN(tests)

@@ -46,9 +46,13 @@ bool dgdr_spec_check(const struct view *v, struct decision *d, const struct dgdr
 enum { DGDR_EXTRAS_MAX = 8, DGDR_REFUSED_MAX = 16 };
 
 struct dgdr_output {
-        struct json *dgd; /* with the overrides, in the request's namespace */
-        struct json
-                *extras[DGDR_EXTRAS_MAX]; /* ConfigMaps, in the order of the documents: name and data only */
+        /*
+         * With the overrides, in the request's namespace, in the version that the profiler wrote; of the document only spec,
+         * labels and annotations, at most 256 KiB in all.
+         */
+        struct json *dgd;
+        /* ConfigMaps, in the order of the documents: name, data, binaryData, labels and annotations only. */
+        struct json *extras[DGDR_EXTRAS_MAX];
         size_t n_extras;
         const char *refused[DGDR_REFUSED_MAX]; /* one sentence each: a document that is not used, and why */
         size_t n_refused;
@@ -56,11 +60,16 @@ struct dgdr_output {
 
 /*
  * The key of the data ConfigMap that holds what the profiler made: the first there is of config_with_planner.yaml (with useMocker
- * mocker_config_with_planner.yaml) and final_config.yaml; its text, also from the gzipped form. NULL text: there is none.
+ * mocker_config_with_planner.yaml) and final_config.yaml; its text, also from the gzipped form, of at most 4 MiB. NULL text:
+ * there is none, and ERR says why. DATA_MAP may be NULL.
  */
 struct str dgdr_output_text(const struct view *v, const struct dgdr_spec *spec, const struct json *data_map,
                             const char **ret_key, struct err *err);
-/* Reads the documents. Not trusted: what is neither the one DGD nor a ConfigMap is refused. -1: there is no usable DGD. */
+/*
+ * Reads the documents. Not trusted: what is neither the one DGD nor a ConfigMap is refused, and so is a ConfigMap of another
+ * namespace, without a valid name or data, of a name of the run's own or one that is there already, and a ninth. -1: there is
+ * no usable DGD, or the text cannot be read.
+ */
 int dgdr_output_read(const struct view *v, const struct dgdr_spec *spec, struct str text,
                      struct dgdr_output *ret, struct err *err) _must_check_;
 
