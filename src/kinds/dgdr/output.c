@@ -8,7 +8,7 @@
  * workersImage goes to the workers and nowhere else, as upstream's description of the field has it: a frontend, a planner
  * and an endpoint picker keep the image that the profiler gave them. What has no type and no such name is a worker.
  */
-#include "kinds/dgdr/internal.h"
+#include "kinds/dgdr/spec_internal.h"
 #include "kinds/run_internal.h"
 #include "run/fence.h"
 #include "run/gzip.h"
@@ -92,7 +92,7 @@ struct reading {
         size_t n_refused;
 };
 
-static const char *shown(const struct reading *r, const char *text)
+static const char *on_one_line(const struct reading *r, const char *text)
 {
         return run_quote(r->v, str_n(text, utf8_cut(text, strlen(text), SHOWN_MAX)));
 }
@@ -106,7 +106,8 @@ static const char *title(const struct reading *r, const struct json *doc)
                 return arena_printf(r->v->arena, "what is no object (%s)", json_type_name(doc->type));
         if (!kind || !*kind)
                 return "what has no kind";
-        return name ? arena_printf(r->v->arena, "%s '%s'", shown(r, kind), shown(r, name)) : shown(r, kind);
+        return name ? arena_printf(r->v->arena, "%s '%s'", on_one_line(r, kind), on_one_line(r, name))
+                    : on_one_line(r, kind);
 }
 
 static void refuse(struct reading *r, const struct json *doc, const char *why)
@@ -152,15 +153,11 @@ static bool is_reserved(struct str prefix)
 
 static bool is_good_mark(const struct json *mark, bool label)
 {
-        struct str name = str_n(mark->key, mark->key_len), prefix = STR_NULL, value = json_text(mark);
+        struct str rest = str_of(mark->key), prefix = str_split(&rest, '/'), value = json_text(mark);
 
-        if (memchr(name.p, '/', name.n)) {
-                prefix = str_split(&name, '/');
-                if (!name_valid(NAME_SUBDOMAIN, prefix) || is_reserved(prefix))
-                        return false;
-        }
-        return value.p && name.n && name_valid(NAME_LABEL_VALUE, name) &&
-               (!label || name_valid(NAME_LABEL_VALUE, value));
+        if (strlen(mark->key) != mark->key_len || !is_qualified_name(mark->key))
+                return false;
+        return value.p && !(rest.p && is_reserved(prefix)) && (!label || name_valid(NAME_LABEL_VALUE, value));
 }
 
 /* Those of a document that the API server would take and that are not reserved; the others are left out. */
@@ -454,7 +451,7 @@ static int find_deployment(const struct reading *r, struct json *const *docs, si
         if (other < n)
                 return err_set(err, E_INVALID,
                                "document %zu: a DynamoGraphDeployment of apiVersion '%s' is not known",
-                               other + 1, shown(r, json_str_or(docs[other], "apiVersion", "")));
+                               other + 1, on_one_line(r, json_str_or(docs[other], "apiVersion", "")));
         return err_set(err, E_INVALID, "no DynamoGraphDeployment found in YAML content (%zu documents)", n);
 }
 

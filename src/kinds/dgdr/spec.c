@@ -5,6 +5,7 @@
  * name that is too long was wrong from the start. What cannot be known (a look-up that is not allowed) passes.
  */
 #include "kinds/dgdr/spec_internal.h"
+#include "run/fence.h"
 
 #define DEFAULT_KEY "disagg.yaml"
 
@@ -250,12 +251,6 @@ static void check_deployment_name(struct wrongs *w, const struct view *v, const 
 
 /* ---- what the request names */
 
-static bool is_map_key(const char *key)
-{
-        return strlen(key) <= 253 && !streq(key, ".") && !str_has_prefix(str_of(key), STR("..")) &&
-               key[strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")] == '\0';
-}
-
 /* Whether there is an object of that name: its answer; a NULL *RET and true: a name that cannot be, which is told. */
 static bool look_up(const struct view *v, struct decision *d, struct wrongs *w, const char *path,
                     const struct kube_type *type, const char *name, const struct answer **ret)
@@ -284,7 +279,7 @@ static bool check_base(const struct view *v, struct decision *d, struct wrongs *
                         wrong(w, "spec.profilingConfig.configMapRef.name", "is missing, name the ConfigMap");
                 return true;
         }
-        if (!is_map_key(spec->base_key)) {
+        if (!run_key_valid(str_of(spec->base_key))) {
                 wrong(w, "spec.profilingConfig.configMapRef.key", "%s is no key of a ConfigMap",
                       shown(w->arena, spec->base_key));
                 return true;

@@ -25,6 +25,7 @@ void check_config(struct wrongs *w, const struct dgdr_spec *spec);
 
 /* ---- spec_pod.c: what becomes part of the pod, and labels */
 
+bool is_qualified_name(const char *key); /* of a label */
 void check_pod(struct wrongs *w, const struct dgdr_spec *spec);
 void check_labels(struct wrongs *w, const char *path, const struct json *labels);
 void check_annotations(struct wrongs *w, const char *path, const struct json *annotations);

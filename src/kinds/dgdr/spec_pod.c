@@ -19,7 +19,7 @@ static const char *entry(struct wrongs *w, const char *path, const char *key)
 
 /* ---- names of labels: an optional prefix, which is a domain, and a name */
 
-static bool is_qualified_name(const char *key)
+bool is_qualified_name(const char *key)
 {
         struct str name = str_of(key), prefix = STR_NULL;
         const char *slash = strchr(key, '/');
