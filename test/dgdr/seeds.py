@@ -12,7 +12,7 @@ import sys
 import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from dgdr_play import DGDRS, World, condition, request
+from dgdr_play import World, condition, request
 from sonde_test import ROOT, main
 
 FULL = {  # the full design's "After", as its profiler writes it
@@ -63,7 +63,7 @@ def has_columns(cells, **wanted):
 
 
 def kubectl(play, *words):
-    return world.server.kubectl("-n", play.ns, *words)
+    return world.kubectl("-n", play.ns, *words)
 
 
 def described(text, key):

@@ -91,6 +91,10 @@ class World:
         if not self._given:
             self.server.__exit__(*what)
 
+    def kubectl(self, *words, **more):
+        """With a discovery cache of its own, from when the CRDs were there."""
+        return self.server.kubectl("--cache-dir", os.path.join(self.folder, "cache"), *words, **more)
+
     def operator(self, ns, *arguments):
         return Operator(self, ns, *arguments)
 

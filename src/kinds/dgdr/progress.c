@@ -243,5 +243,7 @@ void dgdr_tell_progress(const struct view *v, const struct run_seen *seen, struc
         tell_profiling(v, seen, progress, status);
         if (phase)
                 decide_condition(v, status, "ProfilingPhase", streq(phase, "Failed") ? "False" : "True",
-                                 phase, json_str_or(progress, "message", ""));
+                                 phase,
+                                 run_phase_terminal(phase) ? json_str_or(progress, "message", "")
+                                                           : with_step(a, progress, false));
 }
