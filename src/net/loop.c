@@ -27,6 +27,8 @@ enum {
         SIGNALS = 65,
         RUSH = 4,       /* turns at less than a quarter of the pace... */
         RUSH_TURNS = 8, /* ...so many one after the other: from then on at the pace */
+        FEW = 4,        /* descriptors: a rest with a backlog that brings less was too short */
+        STRETCH = 2,    /* how often it may be doubled */
 };
 #define WORTH_WAKING ((usec_t)500)
 
@@ -45,6 +47,7 @@ struct loop {
         unsigned rush; /* turns so far that came quickly one after the other */
         bool paced;    /* there were enough of them */
         bool backlog;
+        unsigned stretch; /* how often a rest is doubled while there is a backlog */
         bool stopped;
         int code;
         size_t n_io; /* of others */
@@ -344,12 +347,22 @@ static void wait_for_events(struct loop *loop, int timeout_ms)
 /* Not after a turn that was worth waking up for: what is left then waits no longer. */
 static bool rest(const struct loop *loop, usec_t worked)
 {
-        struct timespec left = {.tv_nsec = (long)(usec_sub(loop->pace, worked) * 1000)};
+        usec_t pace = loop->backlog ? loop->pace << loop->stretch : loop->pace;
+        struct timespec left = {.tv_nsec = (long)(usec_sub(pace, worked) * 1000)};
 
         if ((!loop->paced && !loop->backlog) || worked >= MIN(loop->pace, WORTH_WAKING))
                 return false;
         nanosleep(&left, NULL);
         return true;
+}
+
+/* After a rest with a backlog: the slower events come, the longer the next one. */
+static void stretch(struct loop *loop)
+{
+        if (loop->n_batch < FEW)
+                loop->stretch = MIN(loop->stretch + 1, (unsigned)STRETCH);
+        else if (loop->n_batch > 2 * FEW && loop->stretch)
+                loop->stretch--;
 }
 
 static void wait_at_pace(struct loop *loop)
@@ -358,6 +371,8 @@ static void wait_at_pace(struct loop *loop)
         bool rested = rest(loop, usec_sub(clock_boot(loop->clock), last));
 
         wait_for_events(loop, -1);
+        if (rested && loop->backlog)
+                stretch(loop);
         loop->rush = loop->now - last < loop->pace / RUSH ? loop->rush + 1 : 0;
         if (rested)
                 loop->paced = loop->now - last < 2 * loop->pace; /* until a beat brings nothing */
