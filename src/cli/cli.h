@@ -28,7 +28,9 @@ struct program {
         const struct command *commands;
 };
 
+int cmd_manifests(int argc, char **argv);
 int cmd_node_pod(int argc, char **argv);
+int cmd_operator(int argc, char **argv);
 int cmd_relay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);

@@ -1,6 +1,9 @@
 #include "cli/cli.h"
 
+#include "cli/crds.h"
+#include "cli/operators.h"
 #include "cli/up.h"
+#include "kinds/kinds.h"
 #include "local/local.h"
 #include "local/node.h"
 
@@ -15,9 +18,10 @@ struct up {
         struct loop *loop;
         struct log log;
         struct local *local;
-        struct resources resources;
+        struct resources resources, crds;
         struct kube_config config;
-        struct kube *kube;
+        struct kube *kube, *operator_kube;
+        struct operators *operators;
         struct up_follow *follow;
         size_t refused; /* resources */
         usec_t began;
@@ -53,6 +57,7 @@ static void stop(struct up *up, int code)
         if (up->stopping)
                 return;
         up->stopping = true;
+        operators_free(TAKE_PTR(up->operators)); /* that pods end now says nothing about a run */
         local_stop(up->local, stopped, up);
 }
 
@@ -61,8 +66,8 @@ static void say_ending(const struct up *up)
         size_t n = up->follow ? up_follow_running(up->follow) : 0;
 
         if (n)
-                fprintf(stderr, "sonde up: ending; %zu running job%s told (ctrl-C again ends at once)\n", n,
-                        n == 1 ? " is" : "s are");
+                fprintf(stderr,
+                        "sonde up: ending; what runs is told, %zu not done (ctrl-C again ends at once)\n", n);
         else
                 fprintf(stderr, "sonde up: ending; running pods are told (ctrl-C again ends at once)\n");
 }
@@ -175,7 +180,7 @@ static void say_ready(const struct up *up, const struct local_config *config, us
         printf("sonde up: engine ready in %llu ms · kubectl --kubeconfig %s get all\n",
                (unsigned long long)(took / USEC_PER_MS), kubeconfig);
         if (config->no_node) {
-                printf("  no node: pods stay Pending\n");
+                printf("  no node and no operator: pods stay Pending\n");
         } else {
                 printf("  one machine, one node: containers run their command from this machine's files, "
                        "whatever their image says\n");
@@ -210,39 +215,84 @@ static int start_engine(struct up *up, struct local_config *config, struct err *
 }
 
 /* The way to the API is the one that everybody has: the kubeconfig. */
-static int run_files(struct up *up, struct err *err)
+static int connect_client(struct up *up, struct err *err)
 {
         struct kube_config_sources sources = {.kubeconfig = local_kubeconfig(up->local)};
-        struct up_apply apply = {.stop = &up->stopping};
 
         if (kube_config_load(&sources, &up->config, err) < 0)
                 return -1;
         up->kube = kube_new(up->loop, &up->config, NULL, err);
-        if (!up->kube)
+        return up->kube ? 0 : -1;
+}
+
+/*
+ * The operator, on the definitions of its kinds. It has a client of its own, so that neither waits for the other, and no
+ * pace: the API server shares the loop.
+ */
+static int start_operator(struct up *up, const struct local_config *config, struct err *err)
+{
+        _cleanup_(free_ptr) char *history = xasprintf("%s/history.db", config->dir);
+        struct up_apply apply = {.kube = up->kube, .ns = up->config.ns, .stop = &up->stopping, .quiet = true};
+        struct operators_config oc = {.loop = up->loop,
+                                      .log = config->log,
+                                      .pod_image = config->pod_image,
+                                      .history_file = history};
+
+        resources_read_text(&up->crds, "deploy/crds", str_of(CRDS));
+        up_apply(&apply, &up->crds);
+        if (up->stopping)
+                return 0;
+        if (up->crds.wrong || apply.refused)
+                return err_set(err, E_INTERNAL, "the definitions of our kinds could not be applied");
+        oc.kube = up->operator_kube = kube_new(up->loop, &up->config, NULL, err);
+        if (!oc.kube)
                 return -1;
-        up->follow = up_follow_new(up->kube, on_followed, up);
-        apply.kube = up->kube;
-        apply.ns = up->config.ns;
-        apply.follow = up->follow;
+        up->operators = operators_new(&oc, err);
+        if (!up->operators)
+                return -1;
+        operator_lead(operators_operator(up->operators));
+        return 0;
+}
+
+static void run_files(struct up *up)
+{
+        struct up_apply apply = {
+                .kube = up->kube, .ns = up->config.ns, .stop = &up->stopping, .crds = &up->crds};
+
+        apply.follow = up->follow = up_follow_new(up->kube, on_followed, up);
         up->began = loop_now(up->loop);
         up_apply(&apply, &up->resources);
         up->refused = apply.refused;
         if (!up->stopping)
                 up_follow_start(up->follow);
+}
+
+static int start(struct up *up, struct local_config *config, struct err *err)
+{
+        if (start_engine(up, config, err) < 0)
+                return -1;
+        if (config->no_node && !up->resources.files)
+                return 0;
+        if (connect_client(up, err) < 0 || (!config->no_node && start_operator(up, config, err) < 0))
+                return -1;
+        if (up->resources.files && !up->stopping)
+                run_files(up);
         return 0;
 }
 
 static void done(struct up *up)
 {
         up_follow_free(up->follow);
-        if (up->kube)
-                kube_free(up->kube);
+        operators_free(up->operators);
+        kube_free(up->operator_kube);
+        kube_free(up->kube);
         kube_config_done(&up->config);
         if (up->local)
                 local_free(up->local);
         if (up->loop)
                 loop_free(up->loop);
         resources_done(&up->resources);
+        resources_done(&up->crds);
 }
 
 static int run(struct up *up, struct local_config *config)
@@ -251,7 +301,7 @@ static int run(struct up *up, struct local_config *config)
         int code = 1;
 
         warn(config);
-        if (start_engine(up, config, &err) < 0 || (up->resources.files && run_files(up, &err) < 0))
+        if (start(up, config, &err) < 0)
                 cli_error("up: %s", err.text);
         else
                 code = up->over ? up->code : loop_run(up->loop);
@@ -261,11 +311,14 @@ static int run(struct up *up, struct local_config *config)
 
 /* ---- the command line */
 
-static bool has_job(const struct resources *r)
+static bool has_work(const struct resources *r)
 {
-        for (size_t i = 0; i < r->list.n; i++)
-                if (streq(json_str(r->list.v[i].object, "kind"), "Job"))
+        for (size_t i = 0; i < r->list.n; i++) {
+                const char *kind = json_str(r->list.v[i].object, "kind");
+
+                if (streq(kind, "Job") || kinds_find(json_str(r->list.v[i].object, "apiVersion"), kind))
                         return true;
+        }
         return false;
 }
 
@@ -287,8 +340,8 @@ static int read_files(struct up *up, const struct option_list *files, int argc, 
                 resources_read(&up->resources, argv[i]);
         if (up->resources.wrong)
                 return 1;
-        if (no_node && up->exit_when_done && has_job(&up->resources)) {
-                cli_error("--no-node: nothing runs the jobs that --exit-when-done would wait for");
+        if (no_node && up->exit_when_done && has_work(&up->resources)) {
+                cli_error("--no-node: nothing runs what --exit-when-done would wait for");
                 return EXIT_USAGE;
         }
         return -1;
@@ -297,32 +350,33 @@ static int read_files(struct up *up, const struct option_list *files, int argc, 
 static const struct usage usage = {
         "up [OPTION]... [-f FILE...]",
         "Starts the embedded engine: the Kubernetes API on this machine, with a node that runs pods as\n"
-        "processes. Containers run their command from this machine's files, whatever their image says.\n"
-        "Objects are kept in the directory for the next start. Ends on ctrl-C.\n\n"
-        "With -f the resources in the files are applied in order, and the Jobs among them are followed: "
-        "what\n"
-        "becomes of them and what their pods write. With --exit-when-done it ends with them, with exit "
-        "status\n"
-        "0 if all completed and 1 otherwise.\n\n"
+        "processes, and the operator that carries out requests (DynamoGraphDeploymentRequests). Containers\n"
+        "run their command from this machine's files, whatever their image says. Objects, and the history "
+        "of\n"
+        "runs, are kept in the directory for the next start. Ends on ctrl-C.\n\n"
+        "With -f the resources in the files are applied in order, and the requests and Jobs among them are\n"
+        "followed: what becomes of them, and what the pods of Jobs write. With --exit-when-done it ends "
+        "with\n"
+        "them, with exit status 0 if all completed and 1 otherwise.\n\n"
         "Examples:\n"
         "  sonde up\n"
         "  kubectl --kubeconfig ~/.sonde/kubeconfig create job hello --image=any -- echo hello\n\n"
-        "  sonde up --dir /tmp/s -f job.yaml --exit-when-done\n",
+        "  sonde up --dir /tmp/s -f examples/dgdr.yaml --exit-when-done\n",
 };
 
 int cmd_up(int argc, char **argv)
 {
         _cleanup_(free_ptr) char *dir = default_dir();
-        struct up up = {.resources = RESOURCES_INIT};
+        struct up up = {.resources = RESOURCES_INIT, .crds = RESOURCES_INIT};
         struct local_config config = {.dir = dir, .pod_image = "sonde-pod", .log = &up.log};
         struct option_list files = {0};
         unsigned gpus = 0, history = 0;
         bool no_fsync = false, verbose = false;
         const struct clock clock = CLOCK_REAL;
         const struct option_def options[] = {
-                {"file", 'f', "FILE", "apply this ('-': standard input) and follow its Jobs; more may follow",
+                {"file", 'f', "FILE", "apply this ('-': standard input) and follow it; more may follow",
                  OPT_LIST, &files},
-                {"exit-when-done", 0, NULL, "end when the Jobs have ended, with exit status 0 or 1", OPT_FLAG,
+                {"exit-when-done", 0, NULL, "end when all of it has ended, with exit status 0 or 1", OPT_FLAG,
                  &up.exit_when_done},
                 {"dir", 0, "DIR", "where everything is kept (default: ~/.sonde)", OPT_STR, &config.dir},
                 {"listen", 0, "ADDR", "host:port to serve on (default: 127.0.0.1, a free port that is kept)",
@@ -330,7 +384,8 @@ int cmd_up(int argc, char **argv)
                 {"gpus", 0, "N", "how many GPUs the node says it has (bookkeeping)", OPT_UINT, &gpus},
                 {"pod-image", 0, "IMAGE", "the image that holds /sonde-pod (default: sonde-pod)", OPT_STR,
                  &config.pod_image},
-                {"no-node", 0, NULL, "the API alone: pods stay Pending", OPT_FLAG, &config.no_node},
+                {"no-node", 0, NULL, "the API alone: pods stay Pending, requests are left alone", OPT_FLAG,
+                 &config.no_node},
                 {"history", 0, "N", "writes kept for watches to resume from (default: 10000)", OPT_UINT,
                  &history},
                 {"no-fsync", 0, NULL, "do not wait for the disk: faster, and a power cut loses writes",

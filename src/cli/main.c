@@ -1,7 +1,9 @@
 #include "cli/cli.h"
 
 static const struct command commands[] = {
-        {"up", "start the embedded engine: the Kubernetes API on this machine", cmd_up},
+        {"up", "start the embedded engine: Kubernetes and our operator on this machine", cmd_up},
+        {"operator", "carry out requests in a cluster", cmd_operator},
+        {"manifests", "print what a cluster needs: the definitions of our kinds", cmd_manifests},
         {"validate", "check resource files before anything is created", cmd_validate},
         {"node-pod", NULL, cmd_node_pod},
         {0},

@@ -55,30 +55,38 @@ static bool is_list(const struct json *object)
                json_is(json_at(object, "items"), JSON_ARRAY);
 }
 
-void resources_read(struct resources *r, const char *path)
+void resources_read_text(struct resources *r, const char *file, struct str text)
 {
-        _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX_BYTES);
         struct err err = ERR_INIT;
         struct json **docs;
         size_t n;
 
         r->files++;
-        if (file_read(streq(path, "-") ? "/dev/stdin" : path, &text, &err) < 0) {
-                cli_error("%s", err.text);
-                r->wrong++;
-                return;
-        }
-        if (yaml_parse_all(&r->arena, buf_str(&text), NULL, &docs, &n, &err) < 0) {
-                cli_error("%s:%s", path, err.text);
+        if (yaml_parse_all(&r->arena, text, NULL, &docs, &n, &err) < 0) {
+                cli_error("%s:%s", file, err.text);
                 r->wrong++;
                 return;
         }
         for (size_t i = 0; i < n; i++) {
                 if (!is_list(docs[i])) {
-                        check(r, path, docs[i]);
+                        check(r, file, docs[i]);
                         continue;
                 }
                 json_foreach (item, json_at(docs[i], "items"))
-                        check(r, path, item);
+                        check(r, file, item);
         }
+}
+
+void resources_read(struct resources *r, const char *path)
+{
+        _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX_BYTES);
+        struct err err = ERR_INIT;
+
+        if (file_read(streq(path, "-") ? "/dev/stdin" : path, &text, &err) < 0) {
+                cli_error("%s", err.text);
+                r->files++;
+                r->wrong++;
+                return;
+        }
+        resources_read_text(r, path, buf_str(&text));
 }

@@ -27,6 +27,8 @@ struct resources {
 void resources_done(struct resources *r);
 /* Reads and checks what every resource must have, whatever its kind. */
 void resources_read(struct resources *r, const char *path);
+/* The same of a text that is at hand; FILE is for messages and outlives R. */
+void resources_read_text(struct resources *r, const char *file, struct str text);
 /* "FILE:LINE:COLUMN: TEXT", AT being a node of FILE (NULL: none in particular), and counts it. */
 void resources_complain(struct resources *r, const char *file, const struct json *at, const char *fmt, ...)
         _printf_(4, 5);

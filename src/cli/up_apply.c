@@ -88,7 +88,7 @@ static void pause_for(struct up_apply *u, usec_t delay)
 /* ---- types */
 
 /* True when a definition among the resources serves the kind of OBJECT: then it is worth waiting for. */
-static bool is_defined(const struct resources *r, const struct json *object)
+static bool defines(const struct resources *r, const struct json *object)
 {
         struct str group = str_of(json_str(object, "apiVersion")), version = group;
 
@@ -102,6 +102,11 @@ static bool is_defined(const struct resources *r, const struct json *object)
                         return true;
         }
         return false;
+}
+
+static bool is_defined(const struct up_apply *u, const struct resources *all, const struct json *object)
+{
+        return defines(all, object) || (u->crds && defines(u->crds, object));
 }
 
 static struct kube_type *type_of(struct arena *a, const char *api_version, const struct json *resource)
@@ -192,7 +197,7 @@ static int send_when_served(struct up_apply *u, const struct resources *all, con
 {
         struct loop *loop = kube_loop(u->kube);
         usec_t until = usec_add(loop_now(loop), SERVED_WITHIN);
-        bool defined = is_defined(all, object);
+        bool defined = is_defined(u, all, object);
 
         for (;;) {
                 err_clear(err);
@@ -219,10 +224,11 @@ static void apply_one(struct up_apply *u, struct resources *all, const struct re
                 u->refused++;
                 return;
         }
+        if (u->quiet)
+                return;
         printf("%s %s\n", up_label(&a, kind, meta_str(made, "namespace"), meta_str(made, "name")),
                status == 201 ? "created" : "applied");
-        if (streq(kind, "Job") && str_has_prefix(str_of(json_str(r->object, "apiVersion")), STR("batch/")))
-                up_follow_add(u->follow, made);
+        up_follow_add(u->follow, made);
 }
 
 void up_apply(struct up_apply *u, struct resources *r)

@@ -45,6 +45,7 @@ struct job {
 struct up_follow {
         struct kube *kube;
         VEC(struct job *) jobs;
+        struct up_requests *requests;
         struct cache *job_cache, *pod_cache;
         struct reflector *job_reflector, *pod_reflector;
         struct defer finish;
@@ -296,7 +297,10 @@ static const char *seconds(usec_t took, char out[32])
 static void on_finish(struct defer *d)
 {
         struct up_follow *f = CONTAINER_OF(d, struct up_follow, finish);
+        struct up_outcome requests = up_requests_outcome(f->requests);
 
+        f->outcome.completed += requests.completed;
+        f->outcome.failed += requests.failed;
         f->done(f->arg, f->outcome);
 }
 
@@ -306,6 +310,11 @@ static void check_finished(struct up_follow *f)
                 return;
         f->finished = true;
         defer_run(kube_loop(f->kube), &f->finish, on_finish);
+}
+
+static void on_request_ended(void *arg)
+{
+        check_finished(arg);
 }
 
 static void tell_end(struct job *j)
@@ -450,6 +459,7 @@ struct up_follow *up_follow_new(struct kube *kube, void (*done)(void *arg, struc
         timer_init(&f->drain, kube_loop(kube), on_drained);
         f->done = done;
         f->arg = arg;
+        f->requests = up_requests_new(kube, on_request_ended, f);
         return f;
 }
 
@@ -462,6 +472,12 @@ static bool has_ended(const struct json *object)
         return false;
 }
 
+static bool is_job(const struct json *object)
+{
+        return streq(json_str(object, "kind"), "Job") &&
+               str_has_prefix(str_of(json_str(object, "apiVersion")), STR("batch/"));
+}
+
 void up_follow_add(struct up_follow *f, const struct json *object)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -469,6 +485,8 @@ void up_follow_add(struct up_follow *f, const struct json *object)
         const char *label = up_label(&a, "job", ns, name);
         struct job *j;
 
+        if (up_requests_add(f->requests, object) || !is_job(object))
+                return;
         if (!meta_str(object, "uid") || job_by_uid(f, meta_str(object, "uid")))
                 return;
         if (has_ended(object))
@@ -489,6 +507,7 @@ void up_follow_start(struct up_follow *f)
         struct reflector_config rc = {.kube = f->kube, .arg = f};
 
         f->started = true;
+        up_requests_start(f->requests);
         check_finished(f);
         if (f->jobs.n == 0)
                 return;
@@ -507,7 +526,7 @@ void up_follow_start(struct up_follow *f)
 
 size_t up_follow_running(const struct up_follow *f)
 {
-        size_t n = 0;
+        size_t n = up_requests_running(f->requests);
 
         for (size_t i = 0; i < f->jobs.n; i++)
                 n += !f->jobs.v[i]->told;
@@ -552,6 +571,7 @@ void up_follow_free(struct up_follow *f)
                 return;
         defer_cancel(&f->finish);
         timer_cancel(&f->drain);
+        up_requests_free(f->requests);
         if (f->job_reflector)
                 reflector_free(f->job_reflector);
         if (f->pod_reflector)

@@ -1,9 +1,10 @@
 /*
  * kinds - one folder a kind of request: its spec, its plan, its settle.
  *
+ *   dgdr           DynamoGraphDeploymentRequest   nvidia.com/v1alpha1
+ *
  * The kinds to come:
  *
- *   dgdr           DynamoGraphDeploymentRequest   nvidia.com/v1alpha1
  *   cudaexperiment CUDAExperiment and its WorkloadProfile   gpu.scheduler.io/v1alpha1
  *   algorithm      AlgorithmProfiling, AlgorithmComparison  dprofiler.io/v1alpha1
  *
@@ -21,4 +22,22 @@
  */
 #pragma once
 
+#include "kinds/dgdr/dgdr.h"
 #include "kinds/run_control.h"
+
+/* What every controller is told, kind by kind. */
+struct kinds_settings {
+        struct dgdr_settings dgdr;
+};
+
+struct kind {
+        const struct kube_type *type;
+        const char *label; /* how it is told in a line: "dgdr" */
+};
+
+enum { KINDS_MAX = 8 };
+
+/* The controller of every kind, in RET, and how many those are. SETTINGS must outlive them. */
+size_t kinds_controllers(const struct kinds_settings *settings, struct controller ret[KINDS_MAX]);
+/* Our kind of an object with these two, or NULL. */
+const struct kind *kinds_find(const char *api_version, const char *kind);

@@ -1,0 +1,96 @@
+#include "cli/operators.h"
+
+#include "history/history.h"
+#include "kinds/kinds.h"
+
+struct operators {
+        struct arena arena; /* of the settings */
+        struct kinds_settings settings;
+        struct controller controllers[KINDS_MAX];
+        const struct controller *list[KINDS_MAX];
+        struct history *history;
+        struct operator* op;
+};
+
+/* As the API server has it: any printing ASCII but '=' would do; what a shell can name is what is meant. */
+static bool is_name(struct str name)
+{
+        if (name.n == 0 || (name.p[0] >= '0' && name.p[0] <= '9'))
+                return false;
+        for (size_t i = 0; i < name.n; i++) {
+                char c = name.p[i];
+
+                if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+                    c != '_' && c != '-' && c != '.')
+                        return false;
+        }
+        return true;
+}
+
+int operators_check_env(const char *text, struct err *err)
+{
+        struct str value = str_of(text), name = str_split(&value, '=');
+
+        if (!strchr(text, '=') || !is_name(name))
+                return err_set(err, E_CONFIG, "'%s' is not NAME=VALUE", text);
+        if (!utf8_valid(text, strlen(text)))
+                return err_set(err, E_CONFIG, "the value of %.*s is not UTF-8", STR_ARG(name));
+        return 0;
+}
+
+/* [{name, value}]; NULL: none. */
+static struct json *read_env(struct arena *a, const char *const *env, size_t n)
+{
+        struct json *list = n ? json_array(a) : NULL;
+
+        for (size_t i = 0; i < n; i++) {
+                struct str value = str_of(env[i]), name = str_split(&value, '=');
+                char *name_text = arena_strndup(a, name.p, name.n);
+
+                json_append(list, json_build(a, "{'name': %s, 'value': %s}", name_text,
+                                             arena_strndup(a, value.p, value.n)));
+        }
+        return list;
+}
+
+struct operators *operators_new(const struct operators_config *config, struct err *err)
+{
+        _cleanup_(operators_free) struct operators *o = xcalloc(1, sizeof(*o));
+        struct operator_config oc = {
+                .loop = config->loop,
+                .kube = config->kube,
+                .controllers = o->list,
+                .ns = config->ns,
+                .concurrency = config->concurrency,
+                .metrics = config->metrics,
+                .lease = config->lease,
+        };
+
+        o->settings.dgdr.pod_image = config->pod_image;
+        o->settings.dgdr.env = read_env(&o->arena, config->env, config->n_env);
+        oc.n_controllers = kinds_controllers(&o->settings, o->controllers);
+        for (size_t i = 0; i < oc.n_controllers; i++)
+                o->list[i] = &o->controllers[i];
+        if (config->history_file) {
+                o->history = oc.history = history_open(config->loop, config->history_file, config->log, err);
+                if (!o->history)
+                        return NULL;
+        }
+        o->op = operator_new(&oc);
+        return TAKE_PTR(o);
+}
+
+void operators_free(struct operators *o)
+{
+        if (!o)
+                return;
+        operator_free(o->op);
+        history_free(o->history);
+        arena_done(&o->arena);
+        free(o);
+}
+
+struct operator* operators_operator(const struct operators *o)
+{
+        return o->op;
+}
