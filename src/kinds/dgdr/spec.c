@@ -181,7 +181,7 @@ static void check_overrides(struct wrongs *w, const struct view *v, const struct
                 wrong(w, "spec.deploymentOverrides.namespace",
                       "is %s, but a deployment is only made in the request's own namespace %s, leave it out",
                       shown(w->arena, spec->deployment_ns), shown(w->arena, ns));
-        check_labels(w, "spec.deploymentOverrides.labels", spec->labels);
+        spec_check_labels(w, "spec.deploymentOverrides.labels", spec->labels);
         check_annotations(w, "spec.deploymentOverrides.annotations", spec->annotations);
         if (spec->workers_image)
                 check_image(w, "spec.deploymentOverrides.workersImage", spec->workers_image);

@@ -27,5 +27,5 @@ void check_config(struct wrongs *w, const struct dgdr_spec *spec);
 
 bool is_qualified_name(const char *key); /* of a label */
 void check_pod(struct wrongs *w, const struct dgdr_spec *spec);
-void check_labels(struct wrongs *w, const char *path, const struct json *labels);
+void spec_check_labels(struct wrongs *w, const char *path, const struct json *labels);
 void check_annotations(struct wrongs *w, const char *path, const struct json *annotations);

@@ -33,7 +33,7 @@ bool is_qualified_name(const char *key)
         return name.n && name_valid(NAME_LABEL_VALUE, name);
 }
 
-void check_labels(struct wrongs *w, const char *path, const struct json *labels)
+void spec_check_labels(struct wrongs *w, const char *path, const struct json *labels)
 {
         json_foreach (label, labels) {
                 if (!is_qualified_name(label->key))
@@ -240,5 +240,5 @@ void check_pod(struct wrongs *w, const struct dgdr_spec *spec)
 {
         check_resources(w, spec->resources);
         check_tolerations(w, spec->tolerations);
-        check_labels(w, POD_PATH ".nodeSelector", spec->node_selector);
+        spec_check_labels(w, POD_PATH ".nodeSelector", spec->node_selector);
 }
