@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+"""examples/dgdr.yaml as a person runs it: one command, half a minute, all seven phases, and everything says that it is simulated."""
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from sonde_test import ROOT, Process, diag, engine_client, main, program, wait
+
+DGDRS = "/apis/nvidia.com/v1alpha1/namespaces/default/dynamographdeploymentrequests"
+NAME = "simulated-qwen3"
+PHASES = ["Initializing", "PrefillSweep", "DecodeSweep", "ConfigSelection", "PrefillInterpolation", "DecodeInterpolation",
+          "PlannerGeneration", "Complete"]
+
+
+class Run:
+    """`sonde up -f examples/dgdr.yaml`, every state of the request on the way, and what is there at the end."""
+
+    def __init__(self):
+        self.states = []
+        with tempfile.TemporaryDirectory(prefix="sonde-example-") as folder:
+            home = os.path.join(folder, "home")
+            began = time.monotonic()
+            with Process(program("sonde"), "up", "--dir", home, "-f", os.path.join(ROOT, "examples", "dgdr.yaml")) as up:
+                up.expect("engine ready in", 60)
+                api = engine_client(os.path.join(home, "kubeconfig"))
+                wait(lambda: api().get(f"{DGDRS}/{NAME}")[0] == 200, 30, "the request to be there")
+                threading.Thread(target=self._follow, args=(api(),), daemon=True).start()
+                wait(lambda: self.states and self.states[-1].get("state") in ("Ready", "Failed"), 90, "the end")
+                self.seconds = time.monotonic() - began
+                path = "/api/v1/namespaces/default/configmaps"
+                wait(lambda: api().get(f"{path}/dgdr-status-{NAME}")[0] == 404, 30, "the status ConfigMap to go")
+                self.maps = {m["metadata"]["name"]: m for m in api().get(path)[1]["items"]}
+            self.lines = up.lines
+        self.status = self.states[-1]
+
+    def _follow(self, api):
+        with contextlib.suppress(OSError, ValueError):
+            for event in api.watch(f"{DGDRS}?watch=1&resourceVersion=0"):
+                self.states.append(event["object"].get("status", {}))
+
+    def progress(self):
+        return [s["profilingProgress"] for s in self.states if "profilingProgress" in s]
+
+
+def it_is_ready_within_a_minute():
+    diag(f"{run.seconds:.1f} s, {len(run.states)} states")
+    assert run.status["state"] == "Ready", run.status
+    assert run.seconds < 60
+
+
+def all_seven_phases_are_shown_in_order():
+    seen = [p["phase"] for p in run.progress()]
+    order = [phase for i, phase in enumerate(seen) if i == 0 or seen[i - 1] != phase]
+    assert order == PHASES, order
+
+
+def steps_sub_phases_and_gpus_are_shown():
+    sweep = [p for p in run.progress() if p["phase"] == "PrefillSweep"]
+    shown = [(p["currentStep"], p["totalSteps"], p["subPhase"], p["gpuConfig"]["currentGpus"],
+              p["gpuConfig"]["parallelMapping"]) for p in sweep]
+    for gpus in 1, 2:
+        for sub in "Deploying", "Benchmarking", "Cleanup":
+            assert (gpus, 2, sub, gpus, f"TP={gpus}") in shown, shown
+    message = next(c["message"] for s in run.states for c in s.get("conditions", [])
+                   if c["type"] == "Profiling" and "PrefillSweep" in c["message"])
+    assert re.fullmatch(r"\[Phase 2/7: PrefillSweep\] simulated: prefill with 1 GPU\(s\) \(1/2, 50\.0%\)", message), message
+
+
+def the_whole_s_percentage_only_grows_and_its_end_is_foreseen():
+    percents = [p["overallPercentage"] for p in run.progress() if "overallPercentage" in p]
+    assert percents == sorted(percents) and percents[-1] == 100 and len(set(percents)) > 10, percents
+    assert any("eta" in s.get("progress", {}) for s in run.states)
+
+
+def everything_says_that_it_is_simulated():
+    for p in run.progress():
+        assert p["message"].startswith("simulated: "), p
+    made = run.status["generatedDeployment"]
+    assert made["metadata"]["annotations"]["simulated"] == "true", made
+    assert made["metadata"]["name"] == f"{NAME}-dgd" and made["metadata"]["labels"]["example"] == "simulated", made
+    data = run.maps[f"planner-profile-data-{NAME}"]
+    assert all('"simulated": true' in text for text in data["data"].values()), data
+
+
+def the_output_stays():
+    assert run.status["profilingResults"] == f"configmap/dgdr-output-{NAME}"
+    assert "config_with_planner.yaml" in run.maps[f"dgdr-output-{NAME}"]["data"], run.maps.keys()
+
+
+if __name__ == "__main__":
+    run = Run()
+    main(it_is_ready_within_a_minute, all_seven_phases_are_shown_in_order, steps_sub_phases_and_gpus_are_shown,
+         the_whole_s_percentage_only_grows_and_its_end_is_foreseen, everything_says_that_it_is_simulated,
+         the_output_stays)
