@@ -1,5 +1,13 @@
 #include "decide/decide.h"
 
+const struct json *view_condition(const struct view *v, const char *type)
+{
+        json_foreach (c, json_at(json_at(v->request, "status"), "conditions"))
+                if (streq(json_str(c, "type"), type))
+                        return c;
+        return NULL;
+}
+
 const struct object *view_child(const struct view *v, const struct kube_type *type, const char *name)
 {
         for (size_t i = 0; i < v->n_children; i++)
@@ -14,7 +22,8 @@ static bool want_equal(const struct want *a, const struct want *b)
                streq(a->container, b->container);
 }
 
-const struct answer *view_answer(const struct view *v, const struct want *want)
+/* NULL: it was not asked yet. */
+static const struct answer *view_answer(const struct view *v, const struct want *want)
 {
         for (size_t i = 0; i < v->n_answers; i++)
                 if (want_equal(&v->answers[i].want, want))

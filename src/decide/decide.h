@@ -71,9 +71,10 @@ struct view {
         void *recall_arg;
 };
 
+/* The condition of that type as the request's status has it, or NULL. */
+const struct json *view_condition(const struct view *v, const char *type);
 const struct object *view_child(const struct view *v, const struct kube_type *type,
-                                const char *name);                               /* or NULL */
-const struct answer *view_answer(const struct view *v, const struct want *want); /* NULL: not asked yet */
+                                const char *name); /* or NULL */
 
 /* ---- what it returns */
 

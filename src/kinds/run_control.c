@@ -165,14 +165,6 @@ size_t run_controls_check(const struct view *v, const char **ret, size_t max)
 
 /* ---- what the request says */
 
-static const struct json *condition_of(const struct view *v, const char *type)
-{
-        json_foreach (c, json_at(json_at(v->request, "status"), "conditions"))
-                if (streq(json_str(c, "type"), type))
-                        return c;
-        return NULL;
-}
-
 /* Of what an attempt is begun with, and what its checkpoint is good for. */
 static const char *spec_hash(const struct view *v, const struct run_kind *kind)
 {
@@ -233,24 +225,54 @@ static usec_t gone_by(const struct object *pod)
         return p.asked_to_end ? usec_add(usec_add(p.asked_to_end, p.grace), RUN_ENDING_PATIENCE) : USEC_MAX;
 }
 
-/* Something of it may still run. One that is deleted, with pods that stay because their node is dead, is as good as gone. */
-static bool lingers(const struct view *v, struct decision *d, const struct object *job)
+static usec_t pods_gone_by(const struct view *v, const struct object *job)
 {
-        bool ended = run_job_finished(job->json);
         usec_t last = 0;
-        size_t n = 0;
 
         for (size_t i = 0; i < v->n_children; i++) {
                 const struct object *o = &v->children[i];
 
-                if (o->type != &KUBE_POD || !streq(meta_controller_uid(o->json), job->uid))
-                        continue;
-                last = MAX(last, gone_by(o));
-                n++;
+                if (o->type == &KUBE_POD && streq(meta_controller_uid(o->json), job->uid))
+                        last = MAX(last, gone_by(o));
         }
+        return last;
+}
+
+/* The same of the pods as the server has them: that nothing runs is not believed to a cache that may be behind. */
+static usec_t look_when_pods_are_gone(const struct view *v, struct decision *d, const struct object *job)
+{
+        const struct want want = {.kind = WANT_PODS, .uid = job->uid};
+        const struct answer *answer = decide_want(d, v, &want);
+        usec_t last = 0;
+
+        if (answer && answer->error)
+                decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
+        if (!answer || answer->error)
+                return USEC_MAX;
+        json_foreach (pod, json_at(answer->json, "items")) {
+                const struct object o = {&KUBE_POD, pod, "", ""};
+
+                last = MAX(last, gone_by(&o));
+        }
+        return last;
+}
+
+/*
+ * Something of it may still run. A Job that is deleted goes when its pods have, so it lingers as long as it is there; but one
+ * with a pod that should long be gone is as good as gone: that pod's node is dead.
+ */
+static bool lingers(const struct view *v, struct decision *d, const struct object *job)
+{
+        usec_t last = pods_gone_by(v, job);
+        bool overdue = last && last <= v->now;
+
+        if (overdue)
+                last = look_when_pods_are_gone(v, d, job);
         if (last > v->now && last < USEC_MAX)
                 decide_again_at(d, last);
-        return last > v->now || (!ended && (!n || !meta_str(job->json, "deletionTimestamp")));
+        if (last > v->now)
+                return true;
+        return !run_job_finished(job->json) && !(overdue && meta_str(job->json, "deletionTimestamp"));
 }
 
 /* Any Job of the run but KEEP, which may be NULL. */
@@ -336,31 +358,44 @@ static int64_t generation_of(const struct view *v)
 static void accept_spec(const struct view *v, struct json *status)
 {
         json_set(v->arena, status, "observedGeneration", json_i64(v->arena, generation_of(v)));
-        if (condition_of(v, "SpecAccepted"))
+        if (view_condition(v, "SpecAccepted"))
                 decide_condition(v, status, "SpecAccepted", "True", "Accepted",
                                  "the run was begun with this spec");
 }
 
+static const char *refusal(const struct view *v, const struct run *run)
+{
+        if (run->invalid)
+                return run_sentence(v, "The spec as it is now cannot be run: %s", run->invalid);
+        if (run->over)
+                return "Cannot modify spec after the run: what it says is for the spec that was run; set it "
+                       "back, "
+                       "or create another request";
+        return "Cannot modify spec in flight: the run goes on with what it was begun with; set it back, "
+               "suspend and "
+               "resume the request to begin again with the new one, or create another request";
+}
+
 static void refuse_spec(const struct view *v, struct decision *d, const struct run *run, struct json *status)
 {
-        const struct json *before = condition_of(v, "SpecAccepted");
-        const char *why =
-                run->over
-                        ? "Cannot modify spec after the run: what it says is for the spec that was run; set "
-                          "it back, or create another request"
-                        : "Cannot modify spec in flight: the run goes on with what it was begun with; set it "
-                          "back, suspend and resume the request to begin again with the new one, or create "
-                          "another request";
+        const struct json *before = view_condition(v, "SpecAccepted");
+        const char *why = refusal(v, run);
 
         if (!streq(json_str(before, "status"), "False") ||
             json_int(before, "observedGeneration", -1) != generation_of(v))
                 decide_event(d, v, EVENT_WARNING, "SpecChangeRejected", "%s", why);
-        decide_condition(v, status, "SpecAccepted", "False", "SpecChangeRejected", why);
+        decide_condition(v, status, "SpecAccepted", "False", run->invalid ? "Invalid" : "SpecChangeRejected",
+                         why);
+}
+
+static bool is_refused(const struct run *run)
+{
+        return run->changed || run->invalid;
 }
 
 void run_settle_spec(const struct view *v, struct decision *d, const struct run *run, struct json *status)
 {
-        if (run->changed)
+        if (is_refused(run))
                 refuse_spec(v, d, run, status);
         else
                 accept_spec(v, status);
@@ -390,24 +425,31 @@ static void set_suspended(const struct view *v, bool suspended, struct json *sta
         if (suspended)
                 decide_condition(v, status, "Suspended", "True", "Suspended",
                                  "spec.suspend is true; set it to false to go on");
-        else if (condition_of(v, "Suspended"))
+        else if (view_condition(v, "Suspended"))
                 decide_condition(v, status, "Suspended", "False", "Resumed", "the run is not suspended");
 }
 
-/* The attempts that pods have claimed, as the server has it: the cache may be behind. False: a look-up is under way. */
-static bool claimed_attempt(const struct view *v, struct decision *d, const struct run *run, uint64_t *ret)
+static bool same_fence(const struct run_fence *a, const struct run_fence *b)
+{
+        return a->attempt == b->attempt && streq(a->pod, b->pod) && a->state == b->state;
+}
+
+/* What pods have recorded is all known: a success that the cache has not shown yet must not be lost. False: wait. */
+static bool record_is_known(const struct view *v, struct decision *d, const struct run *run,
+                            const struct run_seen *seen)
 {
         enum run_look look;
         const struct object *map = run_look_up(v, d, &KUBE_CONFIGMAP, run->names.status_map, &look);
-        struct run_fence fence;
+        struct run_fence fence = {0};
         struct err err = ERR_INIT;
+        bool known;
 
-        if (look == LOOK_FAILED)
+        if (map && run_is_ours(v, map->json) && run_fence_read(json_at(map->json, "data"), &fence, &err) < 0)
+                fence = (struct run_fence){0};
+        known = look == LOOK_DONE && same_fence(&fence, &seen->fence);
+        if (look != LOOK_UNDER_WAY && !known)
                 decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
-        *ret = 0;
-        if (map && run_is_ours(v, map->json) && run_fence_read(json_at(map->json, "data"), &fence, &err) == 0)
-                *ret = fence.attempt;
-        return look == LOOK_DONE;
+        return known;
 }
 
 /* The next attempt, when nothing of the one before it is left. False: look-ups are under way. */
@@ -415,14 +457,12 @@ static bool begin_next(const struct view *v, struct decision *d, const struct ru
                        const char *sentence, int64_t retries, struct run_seen *ret, struct json *status)
 {
         struct run_names *names = arena_new(v->arena, struct run_names);
-        uint64_t claimed;
+        bool known = record_is_known(v, d, run, ret);
 
-        if (!claimed_attempt(v, d, run, &claimed))
-                return false;
         *names = run->names;
-        names->attempt = MAX(MAX(run->names.attempt, ret->attempt), claimed) + 1;
+        names->attempt = MAX(MAX(run->names.attempt, ret->attempt), ret->fence.attempt) + 1;
         names->job = run_job_name(v, d, run->kind->job, names->attempt);
-        if (!names->job)
+        if (!names->job || !known)
                 return false;
         d->exist.n = 0; /* it is for the one before */
         set_attempt(v, names, retries, run->spec_hash, status);
@@ -436,6 +476,12 @@ static bool begin_next(const struct view *v, struct decision *d, const struct ru
         return true;
 }
 
+/* Nothing of the attempt before is left, and there is something to begin with. */
+static bool may_begin(const struct view *v, struct decision *d, const struct run *run)
+{
+        return !any_lingers(v, d, run, NULL) && !run->invalid;
+}
+
 /* The attempt is over; the next one is begun at once, or when nothing of this one is left: then status.run.reason says it. */
 static bool go_on(const struct view *v, struct decision *d, const struct run *run, const char *reason,
                   const char *sentence, int64_t retries, struct run_seen *ret, struct json *status)
@@ -443,12 +489,12 @@ static bool go_on(const struct view *v, struct decision *d, const struct run *ru
         struct json *of;
 
         decide_event(d, v, streq(reason, "Retrying") ? EVENT_WARNING : EVENT_NORMAL, reason, "%s", sentence);
-        if (!any_lingers(v, d, run, NULL))
+        if (may_begin(v, d, run))
                 return begin_next(v, d, run, reason, sentence, retries, ret, status);
         of = run_in(v, status);
         json_set(v->arena, of, "reason", json_string(v->arena, reason));
         json_set(v->arena, of, "retries", json_i64(v->arena, retries));
-        if (!run->changed)
+        if (!is_refused(run))
                 accept_spec(v, status);
         d->exist.n = 0;
         ret->life = RUN_LIFE_WAITING;
@@ -469,7 +515,7 @@ static bool retry(const struct view *v, struct decision *d, const struct run *ru
 /* What was said when the next attempt was decided. */
 static const char *said_before(const struct view *v, const char *reason)
 {
-        const struct json *before = condition_of(v, "Progressing");
+        const struct json *before = view_condition(v, "Progressing");
 
         return streq(json_str(before, "reason"), reason) ? json_str(before, "message") : NULL;
 }
@@ -488,9 +534,9 @@ static bool await_next(const struct view *v, struct decision *d, const struct ru
         const char *sentence = sentence_of_next(v, reason);
 
         reason = arena_strdup(v->arena, reason);
-        if (!any_lingers(v, d, run, NULL))
+        if (may_begin(v, d, run))
                 return begin_next(v, d, run, reason, sentence, run->retries, ret, status);
-        if (!run->changed)
+        if (!is_refused(run))
                 accept_spec(v, status);
         ret->life = RUN_LIFE_WAITING;
         ret->reason = reason;
@@ -515,7 +561,7 @@ static bool suspend(const struct view *v, struct decision *d, const struct run *
         decide_event(d, v, EVENT_NORMAL, "Suspended",
                      "the Job is deleted; set spec.suspend to false to go on");
         json_remove(run_in(v, status), "reason");
-        if (!run->changed)
+        if (!is_refused(run))
                 accept_spec(v, status);
         be_suspended(v, ret, status);
         d->exist.n = 0;
@@ -525,12 +571,12 @@ static bool suspend(const struct view *v, struct decision *d, const struct run *
 static bool stay_suspended(const struct view *v, struct decision *d, const struct run *run,
                            struct run_seen *ret, struct json *status)
 {
-        if (!run->controls.suspend && !any_lingers(v, d, run, NULL)) {
+        if (!run->controls.suspend && may_begin(v, d, run)) {
                 decide_event(d, v, EVENT_NORMAL, "Resumed", "the run goes on with another attempt");
                 return begin_next(v, d, run, "Resumed", "the run was suspended and goes on", run->retries,
                                   ret, status);
         }
-        if (!run->changed)
+        if (!is_refused(run))
                 accept_spec(v, status);
         be_suspended(v, ret, status);
         if (!run->controls.suspend)
@@ -621,20 +667,33 @@ static bool settle_first(const struct view *v, struct decision *d, const struct 
         return true;
 }
 
+/* The attempt as it was told: of a Job that retries by itself it may be a later one. */
+static uint64_t told_attempt(const struct view *v, const struct run *run)
+{
+        const struct json *before = json_at(json_at(v->request, "status"), "progress");
+        int64_t told = streq(json_str(before, "job"), run->names.job) ? json_int(before, "attempt", 1) : 1;
+
+        return MAX(run->names.attempt, (uint64_t)MAX(told, (int64_t)1));
+}
+
 /*
  * Before Kubernetes 1.26 a Job makes another pod for one that was deleted, even if it may not fail at all. An attempt is one
- * Job's one pod, on all servers: this one is over, and what follows it counts.
+ * Job's one pod, on all servers: this one is over, and nothing is told of the other pod.
  */
 static void see_second_pod(const struct view *v, const struct run *run, struct run_seen *ret)
 {
-        if (run_over(ret) || !ret->job || run_job_retries(ret->job->json) ||
-            ret->attempt <= run->names.attempt)
+        bool left = run->suspended || next_for(v, run);
+
+        if (ret->attempt <= told_attempt(v, run) || (ret->job ? run_job_retries(ret->job->json) : !left))
                 return;
-        ret->life = RUN_LIFE_FAILED;
-        ret->infrastructure = true;
-        ret->reason = "Interrupted";
-        ret->sentence = run_sentence(v, "the pod was deleted while the workload ran; start the run again");
-        ret->attempt = run->names.attempt;
+        if (!run_over(ret)) {
+                ret->life = RUN_LIFE_FAILED;
+                ret->infrastructure = true;
+                ret->reason = "Interrupted";
+                ret->sentence = run_sentence(
+                        v, "the pod was deleted while the workload ran; start the run again");
+        }
+        ret->attempt = told_attempt(v, run);
         ret->pod = NULL;
         ret->has_status = ret->has_track = ret->has_exit = false;
         ret->started = ret->finished = 0;
@@ -705,7 +764,6 @@ static void tell_begun(const struct view *v, const struct run *run, struct run_s
 static bool settle_attempt(const struct view *v, struct decision *d, const struct run *run,
                            struct run_seen *ret, struct json *status)
 {
-        see_second_pod(v, run, ret);
         if (ret->life == RUN_LIFE_FAILED)
                 return settle_failed(v, d, run, ret, status);
         if (timed_out(v, d, run, ret)) {
@@ -714,7 +772,7 @@ static bool settle_attempt(const struct view *v, struct decision *d, const struc
         }
         if (run->controls.suspend)
                 return suspend(v, d, run, ret, status);
-        if (run->changed && !has_run(run, ret))
+        if (run->changed && !run->invalid && !has_run(run, ret))
                 return go_on(v, d, run, "Edited", "the spec was changed before anything ran", run->retries,
                              ret, status);
         run_settle_spec(v, d, run, status);
@@ -738,6 +796,7 @@ bool run_settle(const struct view *v, struct decision *d, const struct run *run,
         /* What was decided on an edit in time is not undone by how the old one fails. */
         if (ret->life == RUN_LIFE_SUCCEEDED || (is_own_failure(ret) && !streq(next, "Edited")))
                 return end(v, d, run, ret, status);
+        see_second_pod(v, run, ret);
         if (run->controls.cancel) {
                 cancelled(ret);
                 return end(v, d, run, ret, status);

@@ -108,9 +108,19 @@ static usec_t started_at(const struct view *v, const struct run_seen *s)
 /* Also of a pod that came and went between two looks. */
 static const char *pod_uid(const struct run_seen *s, const struct json *before)
 {
+        bool recorded = s->life == RUN_LIFE_SUCCEEDED && s->fence.state == RUN_SUCCEEDED;
+
         if (s->pod)
                 return s->pod->uid;
-        return s->fence.pod[0] && s->fence.attempt == s->attempt ? s->fence.pod : json_str(before, "podUID");
+        return s->fence.pod[0] && (s->fence.attempt == s->attempt || recorded) ? s->fence.pod
+                                                                               : json_str(before, "podUID");
+}
+
+static const char *pod_name(const struct run_seen *s, const struct json *before)
+{
+        if (s->pod)
+                return s->pod->name;
+        return streq(pod_uid(s, before), json_str(before, "podUID")) ? json_str(before, "pod") : NULL;
 }
 
 /* Never less than was told of the same attempt: a plan that grows, or a history that is new, may say less. NULL: unknown. */
@@ -149,20 +159,12 @@ static struct json *progress_json(const struct view *v, const struct run_seen *s
         json_set(a, progress, "startedAt", time_json(a, started_at(v, s)));
         if (s->names->job && (s->job || run_job_was_there(v, s->names)))
                 json_set(a, progress, "job", json_string(a, s->names->job));
-        json_set(a, progress, "pod", json_string(a, s->pod ? s->pod->name : json_str(before, "pod")));
+        json_set(a, progress, "pod", json_string(a, pod_name(s, before)));
         json_set(a, progress, "podUID", json_string(a, pod_uid(s, before)));
         return progress;
 }
 
 /* ---- conditions */
-
-static const struct json *condition_before(const struct view *v, const char *type)
-{
-        json_foreach (c, json_at(json_at(v->request, "status"), "conditions"))
-                if (streq(json_str(c, "type"), type))
-                        return c;
-        return NULL;
-}
 
 /* What only somebody else can change does not progress. */
 static bool waits_for_us(const char *reason)
@@ -213,7 +215,7 @@ static void say_progressing(const struct view *v, const struct run_seen *s, cons
 static void say_reporting(const struct view *v, struct decision *d, const struct run_seen *s,
                           struct json *status)
 {
-        const struct json *before = condition_before(v, "Reporting");
+        const struct json *before = view_condition(v, "Reporting");
         bool another = json_str(any_before(v), "job") && !progress_before(v, s);
 
         if (s->problem) {

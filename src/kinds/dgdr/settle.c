@@ -103,11 +103,15 @@ void dgdr_plan(const struct view *v, struct decision *d)
 
 /* ---- the spec */
 
-static bool is_new_to_us(const struct view *v)
+/* The spec of this generation was looked at before: accepted, or refused as a change. */
+static bool was_checked(const struct view *v)
 {
+        const struct json *refused = view_condition(v, "SpecAccepted");
         int64_t generation = json_int(json_at(v->request, "metadata"), "generation", 0);
 
-        return json_int(json_at(v->request, "status"), "observedGeneration", 0) != generation;
+        return json_int(json_at(v->request, "status"), "observedGeneration", 0) == generation ||
+               (json_int(refused, "observedGeneration", 0) == generation &&
+                streq(json_str(refused, "reason"), "SpecChangeRejected"));
 }
 
 /* True: go on. False: look-ups are under way, or the request is refused. */
@@ -115,7 +119,7 @@ static bool check_spec(struct turn *t)
 {
         const char *why = NULL;
 
-        if (t->run.names.job && !is_new_to_us(t->v))
+        if (t->run.names.job && was_checked(t->v))
                 return true;
         if (!dgdr_spec_check(t->v, t->d, &t->spec, &why))
                 return false;
@@ -301,18 +305,10 @@ static void settle_run(struct turn *t)
 
 /* ---- the deployment */
 
-static const struct json *present_condition(const struct view *v, const char *type)
-{
-        json_foreach (c, json_at(json_at(v->request, "status"), "conditions"))
-                if (streq(json_str(c, "type"), type))
-                        return c;
-        return NULL;
-}
-
 /* The server will not have it: the runtime has told so. */
 static const char *refusal(const struct view *v)
 {
-        const struct json *stalled = present_condition(v, "Stalled");
+        const struct json *stalled = view_condition(v, "Stalled");
         const char *reason = json_str(stalled, "reason");
 
         if (!streq(json_str(stalled, "status"), "True") ||
