@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import tempfile
+import threading
 import time
 
 from sonde_test import ROOT, ControlPlane, Engine, Process, diag, program, wait
@@ -74,11 +75,18 @@ class World:
         self.which = which
         self.server = server or (ControlPlane.shared() if which == "cluster" else Engine("--no-node", "--no-fsync"))
         self._given = server is not None
+        self._local = threading.local()
+
+    @property
+    def api(self):
+        """A client of the thread's own."""
+        if not hasattr(self._local, "api"):
+            self._local.api = self.server.api()
+        return self._local.api
 
     def __enter__(self):
         if not self._given:
             self.server.__enter__()
-        self.api = self.server.api()
         self.folder = tempfile.mkdtemp(prefix="sonde-dgdr-")
         for path in "deploy/crds/dynamographdeploymentrequests.yaml", "test/kinds/dgd-crd.yaml":
             self.server.kubectl("apply", "-f", os.path.join(ROOT, path))
@@ -95,8 +103,8 @@ class World:
         """With a discovery cache of its own, from when the CRDs were there."""
         return self.server.kubectl("--cache-dir", os.path.join(self.folder, "cache"), *words, **more)
 
-    def operator(self, ns, *arguments):
-        return Operator(self, ns, *arguments)
+    def operator(self, ns, *arguments, kubeconfig=None):
+        return Operator(self, ns, *arguments, kubeconfig=kubeconfig)
 
     def create(self, ns, name, spec=None, **more):
         body = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": name},
@@ -108,14 +116,15 @@ class World:
 class Operator:
     """The controller as a process that can be killed and started again; its history stays."""
 
-    def __init__(self, world, ns, *arguments):
+    def __init__(self, world, ns, *arguments, kubeconfig=None):
         self.world, self.ns = world, ns
+        self.kubeconfig = kubeconfig or world.server.kubeconfig
         self.history = os.path.join(world.folder, f"history-{time.monotonic_ns()}.db")
         self.process = None
         self.start(*arguments)
 
     def start(self, *arguments):
-        self.process = Process(program("test/run-operator"), "--kind", "dgdr", "--kubeconfig", self.world.server.kubeconfig,
+        self.process = Process(program("test/run-operator"), "--kind", "dgdr", "--kubeconfig", self.kubeconfig,
                                "--namespace", self.ns, "--history", self.history, "--log-level", "info", *arguments)
         if "--kill-at" not in arguments:
             self.process.expect("^synced", PATIENCE)
@@ -139,8 +148,12 @@ class Play:
     """One request, and what happens to its Job."""
 
     def __init__(self, world, ns, name, uid):
-        self.world, self.api, self.ns, self.name, self.uid = world, world.api, ns, name, uid
+        self.world, self.ns, self.name, self.uid = world, ns, name, uid
         self.sequence = 0
+
+    @property
+    def api(self):
+        return self.world.api
 
     # --- the request
 
