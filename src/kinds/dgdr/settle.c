@@ -189,7 +189,12 @@ static void tell_generated(struct turn *t, struct dgdr_output *output)
         decide_event(t->d, t->v, EVENT_NORMAL, "SpecGenerated", "%s", message);
         for (size_t i = 0; i < output->n_refused; i++)
                 decide_event(t->d, t->v, EVENT_WARNING, "DocumentRefused", "%s", output->refused[i]);
-        if (t->spec.auto_apply) {
+        if (t->spec.auto_apply && !can_apply(t))
+                decide_event(t->d, t->v, EVENT_WARNING, "DeploymentNotApplied",
+                             "the generated document is of %s, and Sonde applies those of %s: apply "
+                             "status.generatedDeployment by hand",
+                             json_str_or(output->dgd, "apiVersion", "no version"), kube_api_version(&DGD, a));
+        if (can_apply(t)) {
                 set_state(t, "Deploying");
                 tell_deploying(t, "the deployment is about to be created");
         } else {
@@ -408,8 +413,7 @@ static void settle_after(struct turn *t)
         run_settle_spec(t->v, t->d, &t->run, t->status);
         if (streq(state, "Profiling") && !generate(t))
                 return;
-        if (streq(state, "Ready") && t->spec.auto_apply && json_at(t->status, "generatedDeployment") &&
-            !json_at(t->status, "deployment"))
+        if (streq(state, "Ready") && can_apply(t) && !json_at(t->status, "deployment"))
                 set_state(t, "Deploying"); /* asked for later */
         state = new_state(t);
         if ((streq(state, "Deploying") || json_at(t->status, "deployment")) && !follow_deployment(t))

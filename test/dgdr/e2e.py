@@ -1,0 +1,257 @@
+#!/usr/bin/python3
+"""DynamoGraphDeploymentRequests from one end to the other: a Python profiler in a pod, and what users see meanwhile.
+
+    e2e.py [NAME...]            on the embedded engine
+    e2e.py cluster [NAME...]    on a real node, which needs root
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from dgdr_play import DGDRS, DGDS, GROUP, World, condition, ok
+from sonde_test import ROOT, ControlPlane, Engine, diag, main, program, wait
+
+PATIENCE = 180
+PHASES = ["Initializing", "PrefillSweep", "DecodeSweep", "ConfigSelection", "PrefillInterpolation", "DecodeInterpolation",
+          "PlannerGeneration", "Complete"]
+
+
+class States(threading.Thread):
+    """Every status of the namespace's requests, in order, as a watch shows them."""
+
+    def __init__(self, ns):
+        super().__init__(daemon=True)
+        self.path = f"{GROUP}/namespaces/{ns}/{DGDRS}"
+        self.version = ok(world.api.get(self.path))["metadata"]["resourceVersion"]
+        self.of = {}
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError, ValueError):
+            for event in server.api().watch(f"{self.path}?watch=1&resourceVersion={self.version}"):
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    self.of.setdefault(event["object"]["metadata"]["name"], []).append(event["object"].get("status", {}))
+
+
+def spec(image_command=True, **sweep):
+    config = {"profilerImage": image, "config": {"sla": {"isl": 3000, "osl": 500, "ttft": 50, "itl": 10}, "sweep": sweep}}
+    if not real:  # containers run from this machine's files
+        config["command"] = [sys.executable, os.path.join(profiler, "benchmarks/profiler/profile_sla.py")]
+    return {"model": "Qwen/Qwen3-0.6B", "backend": "vllm", "profilingConfig": config}
+
+
+@contextlib.contextmanager
+def scene():
+    with server.namespace("dgdr") as ns, world.operator(ns, "--pod-image", pod_image) as operator:
+        yield ns, operator, States(ns)
+
+
+# --- the tests -------------------------------------------------------------------------------------------------------------
+
+
+def a_profiling_run_is_followed():
+    """A Python profiler with sonde_status.py: all phases, steps and GPUs in order, then the generated deployment"""
+    with scene() as (ns, _, states):
+        play = world.create(ns, "a", spec())
+        status = play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
+        seen = states.of["a"]
+        phases = [s["profilingPhase"] for s in seen if "profilingPhase" in s]
+        told = list(dict.fromkeys(phases))
+        assert told == [p for p in PHASES if p in told] and len(told) >= 6, told
+        steps = {(s["profilingProgress"].get("currentStep"), s["profilingProgress"].get("gpuConfig", {}).get("parallelMapping"))
+                 for s in seen if s.get("profilingPhase") == "DecodeSweep"}
+        assert (1, "TP=1") in steps or (2, "TP=2") in steps, steps
+        parts = {s["profilingProgress"].get("subPhase") for s in seen if s.get("profilingPhase", "").endswith("Sweep")}
+        assert parts & {"Deploying", "Benchmarking", "Cleanup"}, parts
+        percents = [s["profilingProgress"].get("overallPercentage") for s in seen if "profilingProgress" in s]
+        percents = [p for p in percents if p is not None]
+        assert percents == sorted(percents) and percents[-1] == 100, percents
+        assert all(condition(s, "Progressing").get("reason") != "NotMoving" for s in seen)
+        assert status["profilingProgress"]["phase"] == "Complete" and status["profilingProgress"]["phaseNumber"] == 8, status
+        assert status["profilingResults"] == "configmap/dgdr-output-a", status
+        assert status["generatedDeployment"]["metadata"]["name"] == "a-dgd", status
+        assert condition(status, "SpecGenerated")["status"] == "True" and condition(status, "Ready")["status"] == "True", status
+        wait(lambda: not play.object("configmaps/dgdr-status-a"), 30, "the status ConfigMap to go")
+        assert "config_with_planner.yaml" in play.object("configmaps/dgdr-output-a")["data"]
+        extra = play.object("configmaps/a-planner-data")
+        assert extra["metadata"]["ownerReferences"][0]["uid"] == play.uid, extra
+        assert not any(play.object(f"{kind}/profile-a") for kind in ("serviceaccounts", "roles", "rolebindings"))
+        assert not play.object(f"{DGDS}/a-dgd"), "autoApply is off"
+
+
+def a_profiler_that_knows_nothing_of_us():
+    """A profiler that writes no status file shows the old generic message, and its output is taken all the same"""
+    with scene() as (ns, _, states):
+        play = world.create(ns, "b", spec(silent=True))
+        play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
+        messages = {condition(s, "Profiling").get("message") for s in states.of["b"]}
+        assert "Profiling is in progress" in messages, messages
+        assert not any("profilingProgress" in s for s in states.of["b"])
+
+
+def the_controller_is_killed_in_mid_run():
+    """Status updates go on after the controller was killed and started again; nothing runs twice"""
+    with scene() as (ns, operator, states):
+        play = world.create(ns, "c", spec(pause=0.5))
+        play.wait(lambda s: s.get("profilingPhase") == "PrefillSweep", "PrefillSweep", PATIENCE)
+        operator.kill()
+        operator.start("--pod-image", pod_image)
+        status = play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
+        later = list(dict.fromkeys(s.get("profilingPhase") for s in states.of["c"]))
+        assert "DecodeSweep" in later and later[-1] == "Complete", later
+        assert status["run"]["attempt"] == 1 and len(play.jobs()) == 1, status
+
+
+def a_failure_says_why_and_where():
+    """A profiler's own failure ends the request: phase Failed, where it was, and its last words; it is not run again"""
+    with scene() as (ns, _, __):
+        play = world.create(ns, "d", spec(dieAt="DecodeSweep"))
+        status = play.wait(lambda s: s.get("state") == "Failed", "Failed", PATIENCE)
+        progress = status["profilingProgress"]
+        assert progress["phase"] == status["profilingPhase"] == "Failed" and progress["phaseNumber"] == 9, status
+        assert progress["failedPhase"] == "PrefillSweep" and progress["currentStep"] == 2, status
+        message = condition(status, "Profiling")["message"]
+        assert "exited with status 3" in message and "no GPU answers" in message and "kubectl logs" in message, message
+        assert condition(status, "Stalled")["status"] == "True" and len(play.jobs()) == 1, status
+
+
+def a_deleted_pod_is_another_attempt():
+    """A pod that is taken away: another attempt, in a Job of its own, goes on from the checkpoint"""
+    with scene() as (ns, _, states):
+        play = world.create(ns, "e", spec(pause=0.6))
+        play.wait(lambda s: s.get("profilingPhase") == "DecodeSweep", "DecodeSweep", PATIENCE)
+        pod = play.pod()["metadata"]["name"]
+        ok(world.api.delete(f"/api/v1/namespaces/{ns}/pods/{pod}", {"gracePeriodSeconds": 5}))
+        play.wait(lambda s: s.get("run", {}).get("attempt") == 2, "attempt 2", PATIENCE)
+        status = play.wait(lambda s: s.get("state") == "Ready", "Ready", 2 * PATIENCE)
+        assert status["run"]["job"] == "profile-e-2" and status["run"]["retries"] == 1, status
+        second = [s.get("profilingPhase") for s in states.of["e"] if s.get("run", {}).get("attempt") == 2]
+        diag("attempt 2: " + ", ".join(dict.fromkeys(filter(None, second))))
+        log = world.kubectl("-n", ns, "logs", "job/profile-e-2")
+        assert "goes on after Initializing" in log, log
+
+
+def suspended_and_resumed():
+    """suspend takes the Job away and keeps the checkpoint; resuming is another attempt; cancel ends it"""
+    with scene() as (ns, _, __):
+        play = world.create(ns, "f", spec(pause=0.6))
+        play.wait(lambda s: s.get("profilingPhase") == "PrefillSweep", "PrefillSweep", PATIENCE)
+        play.edit(suspend=True)
+        play.wait(lambda s: condition(s, "Suspended").get("status") == "True" and s["state"] == "Pending", "suspension")
+        wait(lambda: not play.jobs(), PATIENCE, "the Job to go")
+        assert play.object("configmaps/dgdr-output-f"), "the data ConfigMap stays"
+        play.edit(suspend=False)
+        play.wait(lambda s: s.get("run", {}).get("attempt") == 2 and s["state"] == "Profiling", "attempt 2", PATIENCE)
+        play.edit(cancel=True)
+        status = play.wait(lambda s: s.get("state") == "Failed", "the end")
+        assert condition(status, "Ready")["reason"] == "Cancelled", status
+        wait(lambda: not play.jobs(), PATIENCE, "the Job to go")
+
+
+def deployed_and_deleted():
+    """autoApply makes the deployment; ready when it is; one that is deleted is never made again"""
+    with scene() as (ns, operator, _):
+        play = world.create(ns, "g", {**spec(pause=0.01), "autoApply": True})
+        play.wait(lambda s: s.get("deployment", {}).get("created"), "the deployment", PATIENCE)
+        assert play.status()["state"] == "Deploying"
+        play.deployment_state("successful")
+        status = play.wait(lambda s: s.get("state") == "Ready", "Ready")
+        assert status["deployment"] == {"name": "g-dgd", "namespace": ns, "state": "successful", "created": True}, status
+        play.deployment_state("pending")
+        play.wait(lambda s: s.get("state") == "Deploying", "Deploying again")
+        ok(world.api.delete(f"{GROUP}/namespaces/{ns}/{DGDS}/g-dgd"))
+        play.wait(lambda s: s.get("state") == "DeploymentDeleted", "DeploymentDeleted")
+        operator.kill()
+        operator.start("--pod-image", pod_image)
+        operator.process.expect("^idle", 30)
+        assert not play.object(f"{DGDS}/g-dgd") and play.status()["state"] == "DeploymentDeleted"
+        assert [e["reason"] for e in play.events() if e["reason"].startswith("Deployment")].count("DeploymentDeleted") == 1
+
+
+def side_by_side():
+    """Ten requests in one namespace: no state of one is ever seen on another"""
+    with scene() as (ns, _, states):
+        names = [f"r{i}" for i in range(10)]
+        plays = [world.create(ns, name, spec(steps=1)) for name in names]
+        for play in plays:
+            status = play.wait(lambda s: s.get("state") == "Ready", "Ready", 3 * PATIENCE)
+            assert status["generatedDeployment"]["metadata"]["name"] == f"{play.name}-dgd"
+        for name in names:
+            jobs = {s["run"]["job"] for s in states.of[name] if "run" in s}
+            assert jobs == {f"profile-{name}"}, jobs
+
+
+def the_profilers_permissions():
+    """With apiAccess the profiler may deploy in its own namespace, and without it has no token at all"""
+    with scene() as (ns, _, __):
+        for name, access in ("h", False), ("i", True):
+            play = world.create(ns, name, {**spec(pause=1.5), "profilingConfig": {**spec(pause=1.5)["profilingConfig"], "apiAccess": access}})
+            role = wait(lambda p=play: p.object(f"roles/profile-{p.name}"), PATIENCE, "the Role")
+            rules = {(r["resources"][0], tuple(r.get("resourceNames", []))): r["verbs"] for r in role["rules"]}
+            own = {("configmaps", (f"dgdr-status-{name}", f"dgdr-output-{name}")): ["get", "patch"]}
+            more = {("dynamographdeployments", ()): ["get", "list", "watch", "create", "delete"],
+                    ("pods", ()): ["get", "list", "watch"], ("pods/log", ()): ["get"]}
+            assert rules == {**own, **(more if access else {})}, rules
+            profiler_mounts = [m["mountPath"] for m in play.pod()["spec"]["containers"][0]["volumeMounts"]]
+            assert ("/var/run/secrets/kubernetes.io/serviceaccount" in profiler_mounts) == access, profiler_mounts
+
+
+TESTS = [a_profiling_run_is_followed, a_profiler_that_knows_nothing_of_us, the_controller_is_killed_in_mid_run,
+         a_failure_says_why_and_where, a_deleted_pod_is_another_attempt, suspended_and_resumed, deployed_and_deleted,
+         side_by_side, the_profilers_permissions]
+
+# --- where -----------------------------------------------------------------------------------------------------------------
+
+
+def lay_out_profiler(folder):
+    """The profiler with Sonde's reporter in the place of the design's own."""
+    shutil.copytree(os.path.join(ROOT, "test/dgdr/profiler"), folder, ignore=shutil.ignore_patterns("__pycache__"))
+    utils = os.path.join(folder, "benchmarks/profiler/utils")
+    os.makedirs(utils, exist_ok=True)
+    shutil.copy(os.path.join(ROOT, "python/sonde_status.py"), os.path.join(utils, "status_reporter.py"))
+    subprocess.run(["chmod", "-R", "a+rX", folder], check=True)
+
+
+def python_image(root):
+    """A root directory with Python and the profiler in it, where upstream's image has it."""
+    real_python = os.path.realpath("/usr/bin/python3")
+    version = os.path.basename(real_python)
+    os.makedirs(os.path.join(root, "usr/bin"))
+    shutil.copy(real_python, os.path.join(root, "usr/bin/python"))
+    shutil.copytree(f"/usr/lib/{version}", os.path.join(root, "usr/lib", version), symlinks=True,
+                    ignore=shutil.ignore_patterns("test", "__pycache__", "idlelib", "tkinter", "lib2to3", "dist-packages", "config-*"))
+    libraries = subprocess.run(["ldd", real_python], check=True, capture_output=True, text=True).stdout
+    for word in libraries.split():
+        if word.startswith("/"):
+            os.makedirs(root + os.path.dirname(word), exist_ok=True)
+            shutil.copy(word, root + word)
+    lay_out_profiler(os.path.join(root, "workspace"))
+
+
+words = sys.argv[1:]
+real = words[:1] == ["cluster"]
+names = words[1:] if real else words
+image, pod_image = ("localhost/profiler:1", "localhost/sonde-pod:1") if real else ("any", "sonde-pod")
+if real and os.getuid() != 0:
+    sys.exit("e2e.py cluster: run as root: a node can be started by root alone")
+with tempfile.TemporaryDirectory(prefix="sonde-dgdr-e2e-", dir="/tmp") as folder:
+    os.chmod(folder, 0o755)
+    profiler = os.path.join(folder, "workspace")
+    lay_out_profiler(profiler)
+    with ControlPlane(node=True) if real else Engine("--no-fsync", "--no-operator") as server:
+        if real:
+            archive = os.path.join(folder, "sonde-pod.tar")
+            subprocess.run([os.path.join(ROOT, "scripts", "image"), program("sonde-pod"), archive, "--name", pod_image], check=True,
+                           stdout=subprocess.DEVNULL)
+            server.rig("load", archive)
+            python_image(os.path.join(folder, "root"))
+            server.rig("image", image, os.path.join(folder, "root"))
+        with World("cluster" if real else "engine", server) as world:
+            main(*[t for t in TESTS if not names or t.__name__ in names])
