@@ -175,6 +175,14 @@ static bool plan_extras(struct turn *t, const struct dgdr_output *output)
         return all;
 }
 
+/* A document of another version is kept for whoever asked, and not made into what it is not. */
+static bool can_apply(const struct turn *t)
+{
+        const char *version = json_str(json_at(t->status, "generatedDeployment"), "apiVersion");
+
+        return t->spec.auto_apply && streq(version, kube_api_version(&DGD, t->v->arena));
+}
+
 static void tell_generated(struct turn *t, struct dgdr_output *output)
 {
         struct arena *a = t->v->arena;
