@@ -26,6 +26,7 @@ struct up {
         size_t refused; /* resources */
         usec_t began;
         bool exit_when_done;
+        bool no_operator;
         bool stopping, over;
         int signals; /* how often we were told to end */
         int code;
@@ -66,8 +67,8 @@ static void say_ending(const struct up *up)
         size_t n = up->follow ? up_follow_running(up->follow) : 0;
 
         if (n)
-                fprintf(stderr,
-                        "sonde up: ending; what runs is told, %zu not done (ctrl-C again ends at once)\n", n);
+                fprintf(stderr, "sonde up: ending; %zu running job%s told (ctrl-C again ends at once)\n", n,
+                        n == 1 ? " is" : "s are");
         else
                 fprintf(stderr, "sonde up: ending; running pods are told (ctrl-C again ends at once)\n");
 }
@@ -273,7 +274,8 @@ static int start(struct up *up, struct local_config *config, struct err *err)
                 return -1;
         if (config->no_node && !up->resources.files)
                 return 0;
-        if (connect_client(up, err) < 0 || (!config->no_node && start_operator(up, config, err) < 0))
+        if (connect_client(up, err) < 0 ||
+            (!config->no_node && !up->no_operator && start_operator(up, config, err) < 0))
                 return -1;
         if (up->resources.files && !up->stopping)
                 run_files(up);
@@ -384,6 +386,8 @@ int cmd_up(int argc, char **argv)
                 {"gpus", 0, "N", "how many GPUs the node says it has (bookkeeping)", OPT_UINT, &gpus},
                 {"pod-image", 0, "IMAGE", "the image that holds /sonde-pod (default: sonde-pod)", OPT_STR,
                  &config.pod_image},
+                {"no-operator", 0, NULL, "requests are carried out by an operator that is started elsewhere",
+                 OPT_FLAG, &up.no_operator},
                 {"no-node", 0, NULL, "the API alone: pods stay Pending, requests are left alone", OPT_FLAG,
                  &config.no_node},
                 {"history", 0, "N", "writes kept for watches to resume from (default: 10000)", OPT_UINT,
