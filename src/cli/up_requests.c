@@ -205,6 +205,9 @@ bool up_requests_add(struct up_requests *r, const struct json *object)
                         up_label(&a, kind->label, meta_str(object, "namespace"), meta_str(object, "name"))),
                 .began = loop_now(kube_loop(r->kube)),
         };
+        if (condition(object, "Ready") || condition(object, "Stalled"))
+                printf("%s ended in an earlier run: to run it again, delete it first\n",
+                       r->list.v[r->list.n - 1].label);
         return true;
 }
 

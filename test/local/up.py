@@ -194,6 +194,51 @@ def a_custom_resource_may_follow_its_definition():
     assert status == 0 and "thing/t created" in lines, lines
 
 
+def dgdr(name, script, **more):
+    """A request whose profiler is a script."""
+    return json.dumps({"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": name},
+                       "spec": {"model": "m", "backend": "vllm", "profilingConfig": {
+                           "profilerImage": "any", "command": ["sh", "-c", script],
+                           "config": {"sla": {"isl": 3000, "osl": 500, "ttft": 50, "itl": 10}}}, **more}})
+
+
+PROFILER = """set -e; PATH=/sonde:$PATH
+sonde-pod report --phase PrefillSweep --step 1 --of 2 --message half
+sonde-pod report --phase PrefillSweep --step 2 --of 2 --message whole
+printf '%s' '{"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "metadata": {"name": "x"},
+"spec": {"services": {}}}' > $SONDE_RUN_DIR/final_config.yaml
+sonde-pod report --complete
+"""
+
+
+def requests_are_followed_to_their_end():
+    """A request that is met, one whose profiler fails, one that is refused, and a Job beside them: each is told, and counted"""
+    documents = [dgdr("good", PROFILER), dgdr("bad", "echo no luck; exit 3"), dgdr("wrong", "true", timeout="soon"),
+                 job("plain", "echo hi")]
+    status, lines = finished("-f", written("\n---\n".join(documents)), "--exit-when-done")
+    text = "\n".join(lines)
+    assert status == 1, text
+    for line in (r"^dgdr/good  Profiling  PrefillSweep 2/7  .*2/2  whole", r"^dgdr/good completed in .* s: ",
+                 r"^dgdr/bad failed after .* s: WorkloadFailed: .*status 3", r'"wrong" is invalid: spec.timeout',
+                 r"^job/plain completed in", r"^job/plain \| hi$"):
+        assert re.search(line, text, re.M), (line, text)
+    assert "job/profile-good" not in text, text  # its Job is not followed by itself
+    assert re.search(r"^done in \S+ s: 2 completed, 1 failed, 1 not applied$", text, re.M), text
+
+
+def requests_stay_for_the_next_start():
+    """A request that is done is not run again; without --exit-when-done the engine stays, with the history beside it"""
+    file = written(dgdr("good", PROFILER))
+    status, lines = finished("-f", file, "--exit-when-done", home=(home := os.path.join(tempfile.mkdtemp(dir=folder), "home")))
+    assert status == 0 and any(x.startswith("done in") and "1 completed, 0 failed" in x for x in lines), lines
+    assert os.path.exists(os.path.join(home, "history.db"))
+    with up("-f", file, home=home) as process:
+        process.expect("dgdr/good ended in an earlier run", PATIENCE)
+        process.expect("1 completed, 0 failed; the engine stays up", PATIENCE)
+        pods = client(process).get("/api/v1/namespaces/default/pods")[1]["items"]
+        assert len(pods) == 1 and pods[0]["status"]["phase"] == "Succeeded", pods
+
+
 def bad_yaml_is_one_sentence():
     directory = os.path.join(tempfile.mkdtemp(dir=folder), "home")
     bad = written("kind: Job\nmetadata:\n  name: a\n  name: b\n")
@@ -309,7 +354,8 @@ if __name__ == "__main__":
             it_starts_and_says_how_to_use_it, a_second_one_in_the_same_directory_is_refused, a_restart_keeps_objects_and_port,
             listening_to_others_is_warned_of, a_job_is_followed_to_its_end, a_failing_job_makes_exit_status_1,
             whatever_jobs_end_in_all_have_ended, standard_input_is_a_file_too, a_custom_resource_may_follow_its_definition,
-            a_pod_reaches_the_api_with_its_token, bad_yaml_is_one_sentence,
+            a_pod_reaches_the_api_with_its_token, requests_are_followed_to_their_end, requests_stay_for_the_next_start,
+            bad_yaml_is_one_sentence,
             what_the_server_refuses_is_told_with_its_place, an_interrupt_tells_running_jobs, a_second_interrupt_ends_at_once,
             whoever_stops_reading_ends_it, wrong_usage_is_one_sentence]
         main(*[t for t in tests if sys.argv[1:] in ([], ["kubectl"]) or t.__name__ in sys.argv[1:]])
