@@ -80,6 +80,13 @@ void fault_status_body(const struct fault *f, struct buf *out)
                            "json</body>\r\n</html>\r\n",
                            f->code);
                 break;
+        case BODY_TOO_LARGE: /* as etcd's refusal comes, with a 500 */
+                buf_printf(
+                        out,
+                        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
+                        "\"message\":\"etcdserver: request is too large\",\"code\":%d}\n",
+                        f->code);
+                break;
         case BODY_STATUS:
                 buf_adds(out,
                          "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","
@@ -252,7 +259,7 @@ static bool parse_when(struct str word, struct rule *rule)
 
 static bool parse_answer_arg(struct str name, struct str value, struct fault *f)
 {
-        static const char *const bodies[BODY_KINDS_] = {"status", "html", "empty"};
+        static const char *const bodies[BODY_KINDS_] = {"status", "html", "empty", "too-large"};
         int64_t number;
 
         if (str_eq(name, STR("retry-after")) && str_to_i64(value, &number) && number >= 0 &&

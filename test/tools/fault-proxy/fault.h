@@ -17,7 +17,7 @@
  *     drop                                             closes the connection, nothing is forwarded
  *     lose                                             forwards, closes the connection instead of answering
  *     cut           bytes=N lines=N (0) [ms=N]         closes after LINES lines and BYTES bytes of the body, or after MS
- *     answer        CODE [retry-after=S] [reason=R] [body=status|html|empty]   answers, nothing is forwarded
+ *     answer        CODE [retry-after=S] [reason=R] [body=status|html|empty|too-large]   answers, nothing is forwarded
  *     expired       lines=N (0)                        watch: after LINES lines an ERROR 410 line, then the end
  *     stall         ms=N (1000) lines=N (0)            stream: after LINES lines nothing is forwarded for a time
  *     silent        ms=N (0: for ever) lines=N (0)     as if half-open: no more bytes; closed after MS
@@ -54,7 +54,7 @@ enum fault_kind {
         FAULT_KINDS_,
 };
 
-enum fault_body { BODY_STATUS, BODY_HTML, BODY_EMPTY, BODY_KINDS_ };
+enum fault_body { BODY_STATUS, BODY_HTML, BODY_EMPTY, BODY_TOO_LARGE, BODY_KINDS_ };
 
 enum { REASON_MAX = 64 };
 

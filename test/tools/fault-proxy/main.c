@@ -43,7 +43,7 @@ static const char usage[] =
         "anything.\n"
         "FAULT: delay delay-answer drop lose cut answer expired stall silent duplicate replay stale "
         "bytes merge\n"
-        "  crlf vary; arguments CODE ms= bytes= lines= retry-after= reason= body=status|html|empty "
+        "  crlf vary; arguments CODE ms= bytes= lines= retry-after= reason= body=status|html|empty|too-large "
         "seed=\n"
         "Control: POST /__faults/off, /__faults/on, /__faults/script, GET /__faults/stats.\n";
 

@@ -423,7 +423,8 @@ static void on_forward_timer(struct timer *t)
 
 static void answer_status(struct relay *r)
 {
-        static const char *const types[BODY_KINDS_] = {"application/json", "text/html", NULL};
+        static const char *const types[BODY_KINDS_] = {"application/json", "text/html", NULL,
+                                                       "application/json"};
         struct http_header headers[2];
         struct http_headers list = {headers, 0};
         _cleanup_(buf_done) struct buf body = BUF_INIT(4096);
