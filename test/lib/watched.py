@@ -1,0 +1,91 @@
+"""Watches of all that a test looks at in one namespace: what is there now, and all that has ever been seen.
+
+    with Watched(server, ns, {"jobs": "/apis/batch/v1", "pods": "/api/v1"}) as watched:
+        watched.wait(lambda: "a" in watched.now["jobs"], 30, "a Job")
+
+Predicates look at the objects in memory, so that hundreds of requests can be waited for without asking the server.
+"""
+
+import contextlib
+import threading
+import time
+
+
+class Watched:
+    def __init__(self, server, ns, types):
+        self.ns = ns
+        self.now = {kind: {} for kind in types}  # by name
+        self.seen = {kind: [] for kind in types}  # (ADDED, MODIFIED or DELETED, object), in order
+        self.last = time.monotonic()  # when something was last seen
+        self.changed = threading.Condition()
+        self._broken = None
+        self._over = False
+        for kind, prefix in types.items():
+            api, path = server.api(), f"{prefix}/namespaces/{ns}/{kind}"
+            status, listed = api.get(path)
+            assert status == 200, listed
+            for item in listed["items"]:
+                self._take(kind, "ADDED", item)
+            version = listed["metadata"]["resourceVersion"]
+            threading.Thread(target=self._follow, args=(api, kind, path, version), daemon=True).start()
+
+    def _follow(self, api, kind, path, version):
+        broken = f"the watch of {kind} ended"
+        try:
+            while not self._over:
+                with contextlib.suppress(TimeoutError):  # nothing came for long: go on from there
+                    for event in api.watch(f"{path}?watch=true&resourceVersion={version}"):
+                        assert event["type"] != "ERROR", event
+                        version = event["object"]["metadata"]["resourceVersion"]
+                        with self.changed:
+                            self._take(kind, event["type"], event["object"])
+                            self.changed.notify_all()
+        except Exception as e:  # pylint: disable=broad-except
+            broken = f"{broken}: {e!r}"
+        with self.changed:
+            self._broken = broken
+            self.changed.notify_all()
+
+    def _take(self, kind, what, item):
+        name = item["metadata"]["name"]
+        self.seen[kind].append((what, item))
+        self.last = time.monotonic()
+        if what == "DELETED":
+            self.now[kind].pop(name, None)
+        else:
+            self.now[kind][name] = item
+
+    def wait(self, is_true, seconds, what):
+        """What IS_TRUE() returns, as soon as that is something true. WHAT: a text, or a function that makes it."""
+        deadline = time.monotonic() + seconds
+        with self.changed:
+            while True:
+                value = is_true()
+                if value:
+                    return value
+                left = deadline - time.monotonic()
+                assert not self._broken, self._broken
+                assert left > 0, f"after {seconds} s still not: {what() if callable(what) else what}"
+                self.changed.wait(min(left, 1))
+                if left > 0.1:  # events come in crowds
+                    self.changed.release()
+                    time.sleep(0.02)
+                    self.changed.acquire()
+
+    def quiet(self, rest=0.5, seconds=60):
+        """Waits until nothing has been seen for REST seconds."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() - self.last < rest:
+            assert time.monotonic() < deadline, f"something still changes after {seconds} s"
+            time.sleep(rest / 5)
+
+    def versions(self, kind, name):
+        """All that has been seen of one object, in order."""
+        with self.changed:
+            return [(what, item) for what, item in self.seen[kind] if item["metadata"]["name"] == name]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._over = True
