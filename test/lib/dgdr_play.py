@@ -103,8 +103,8 @@ class World:
         """With a discovery cache of its own, from when the CRDs were there."""
         return self.server.kubectl("--cache-dir", os.path.join(self.folder, "cache"), *words, **more)
 
-    def operator(self, ns, *arguments, kubeconfig=None):
-        return Operator(self, ns, *arguments, kubeconfig=kubeconfig)
+    def operator(self, ns, *arguments, **more):
+        return Operator(self, ns, *arguments, **more)
 
     def create(self, ns, name, spec=None, **more):
         body = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": name},
@@ -116,17 +116,17 @@ class World:
 class Operator:
     """The controller as a process that can be killed and started again; its history stays."""
 
-    def __init__(self, world, ns, *arguments, kubeconfig=None):
+    def __init__(self, world, ns, *arguments, kubeconfig=None, synced=True):
         self.world, self.ns = world, ns
         self.kubeconfig = kubeconfig or world.server.kubeconfig
         self.history = os.path.join(world.folder, f"history-{time.monotonic_ns()}.db")
         self.process = None
-        self.start(*arguments)
+        self.start(*arguments, synced=synced)
 
-    def start(self, *arguments):
+    def start(self, *arguments, synced=True):
         self.process = Process(program("test/run-operator"), "--kind", "dgdr", "--kubeconfig", self.kubeconfig,
                                "--namespace", self.ns, "--history", self.history, "--log-level", "info", *arguments)
-        if "--kill-at" not in arguments:
+        if synced and "--kill-at" not in arguments:
             self.process.expect("^synced", PATIENCE)
 
     def kill(self):

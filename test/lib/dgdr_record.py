@@ -3,11 +3,11 @@
     with Recorder(world.server) as recorder:
         record = recorder.of(ns)
         ...
-        record.quiet(play, 1)
+        record.quiet(world.api, 1)
         record.check_status(play.uid)           # I6
         record.check_jobs(play.uid)             # I2: one live Job
-        record.counts()                         # I2: {("create", "configmaps", "dgdr-output-a"): 1, ...}
-        record.end_state()                      # I1: what is there, without what differs from run to run
+        record.counts(play.uid)                 # I2: {("create", "configmaps", "dgdr-output-a"): 1, ...}
+        record.end_state(play.uid)              # I1: what is there, without what differs from run to run
 
 One watch for each kind serves all namespaces.
 """
@@ -145,21 +145,31 @@ class Record:
 
     # --- I1
 
-    def end_state(self, but=()):
-        state = {}
-        for (kind, _), item in self.now().items():
-            if masked_name(kind, item) not in but:
-                state[kind, masked_name(kind, item)] = masked(kind, item)
-        return state
+    def belongs(self, uid):
+        """The uids of all that is or was a request's: it, what it owns or marks, and what that owns."""
+        ours = {uid}
+        for _ in "Job", "pod":
+            for _, _, item in list(self.seen):
+                meta = item["metadata"]
+                if meta.get("labels", {}).get("sonde.dev/request") in ours or \
+                        any(o["uid"] in ours for o in meta.get("ownerReferences", [])):
+                    ours.add(meta["uid"])
+        return ours
+
+    def end_state(self, uid, rename=None):
+        """What belongs to a request. RENAME: (pattern, replacement) for names that the fault changes."""
+        ours = self.belongs(uid)
+        return {renamed((kind, masked_name(kind, item)), rename): renamed(masked(kind, item), rename)
+                for (kind, _), item in self.now().items() if item["metadata"]["uid"] in ours}
 
     # --- I2
 
-    def counts(self, but=()):
-        """How often each object was created and deleted."""
-        count = {}
+    def counts(self, uid, rename=None):
+        """How often each object of a request was created and deleted."""
+        count, ours = {}, self.belongs(uid)
         for kind, what, item in list(self.seen):
-            if what != "MODIFIED" and masked_name(kind, item) not in but:
-                key = ("create" if what == "ADDED" else "delete", kind, masked_name(kind, item))
+            if what != "MODIFIED" and item["metadata"]["uid"] in ours:
+                key = renamed(("create" if what == "ADDED" else "delete", kind, masked_name(kind, item)), rename)
                 count[key] = count.get(key, 0) + 1
         return count
 
@@ -283,6 +293,15 @@ def masked(kind, item):
         item.get("status", {}).get("conditions", []).sort(key=lambda c: c["type"])
     text = json.dumps(item).replace(ns, "NS")
     return json.loads(POD.sub(r"\1-POD", TIME.sub("T", UID.sub("U", text))))
+
+
+def renamed(value, rename):
+    """VALUE (a tuple of names, or an object) with the names that the reference has."""
+    if not rename:
+        return value
+    if isinstance(value, tuple):
+        return tuple(re.sub(*rename, name) for name in value)
+    return json.loads(POD.sub(r"\1-POD", re.sub(*rename, json.dumps(value))))
 
 
 def of_one_attempt(state):
