@@ -35,7 +35,7 @@ class States(threading.Thread):
 
     def run(self):
         with contextlib.suppress(OSError, ValueError):
-            for event in server.api().watch(f"{self.path}?watch=1&resourceVersion={self.version}"):
+            for event in server.api(timeout=4 * PATIENCE).watch(f"{self.path}?watch=1&resourceVersion={self.version}"):
                 if event["type"] in ("ADDED", "MODIFIED"):
                     self.of.setdefault(event["object"]["metadata"]["name"], []).append(event["object"].get("status", {}))
 

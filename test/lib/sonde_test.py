@@ -308,7 +308,7 @@ def engine_client(kubeconfig, timeout=60, with_token=True):
     authority = base64.b64decode(re.search(r"certificate-authority-data: (\S+)", text)[1]).decode()
     context = ssl.create_default_context(cadata=authority)
     token = re.search(r"token: (\S+)", text)[1] if with_token else None
-    return lambda: Api(host, int(port), context, token, timeout)
+    return lambda timeout=timeout: Api(host, int(port), context, token, timeout)
 
 
 class Engine(Server):
