@@ -7,26 +7,20 @@ All requests go through the same scenario, side by side: the pod runs and report
 reports; time passes; it succeeds with an output; the deployment becomes ready.
 """
 
-import concurrent.futures
 import copy
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import fields
 import yaml
-from dgdr_play import DGDRS, DGDS, FINAL, GROUP, PATIENCE, SPEC, Play, World, condition, ok
+from dgdr_crowd import CHILDREN, Crowd
+from dgdr_play import DGDRS, GROUP, PATIENCE, SPEC, World, ok
 from fields import Hint
 from sonde_test import ROOT, diag, main, wait
-from watched import Watched
 
 CRD = os.path.join(ROOT, "deploy/crds/dynamographdeploymentrequests.yaml")
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-TYPES = {DGDRS: GROUP, DGDS: GROUP, "jobs": "/apis/batch/v1", "pods": "/api/v1", "configmaps": "/api/v1",
-         "serviceaccounts": "/api/v1", "roles": RBAC, "rolebindings": RBAC, "events": "/apis/events.k8s.io/v1"}
-CHILDREN = "jobs", "configmaps", "serviceaccounts", "roles", "rolebindings", DGDS
-PLAYERS = 8
-
 BASE = {**SPEC, "autoApply": True}
 A_TOLERATION = {"profilingConfig": {"tolerations": [{"key": "a", "effect": "NoExecute"}]}}
 HINTS = {
@@ -73,84 +67,39 @@ MASKED_TEXTS = (
 )
 
 
-class Actor(Play):
-    """Takes its pod as it is known: one that has gone is not waited for."""
+class Stage(Crowd):
+    """All requests of a play, one step after the other."""
 
-    def __init__(self, stage, play):
-        super().__init__(play.world, play.ns, play.name, play.uid)
-        self.stage = stage
-
-    def pod(self):
-        pod = self.stage.pod_of(self.name)
-        assert pod, f"{self.name} has no pod"
-        return pod
-
-
-class Stage:
-    """A namespace, an operator and all requests in it, one step after the other."""
-
-    def __init__(self, world, ns, watched):
-        self.world, self.ns, self.watched, self.plays, self.snapshots = world, ns, watched, {}, {}
-
-    # --- what is seen
-
-    def status(self, name):
-        return self.watched.now[DGDRS][name].get("status", {})
-
-    def rests(self, name):
-        """Nothing more becomes of it by itself, or of its pod."""
-        status = self.status(name)
-        return status.get("state") in FINAL or condition(status, "Suspended").get("status") == "True"
-
-    def pod_of(self, name):
-        job = self.watched.now["jobs"].get(self.status(name).get("run", {}).get("job"))
-        uid = job and job["metadata"]["uid"]
-        return next((p for p in list(self.watched.now["pods"].values())
-                     if p["metadata"]["labels"].get("controller-uid") == uid and "deletionTimestamp" not in p["metadata"]), None)
-
-    def has_pod(self, name, attempt):
-        return self.status(name).get("run", {}).get("attempt") == attempt and self.pod_of(name)
+    def __init__(self, ns):
+        super().__init__(world, ns)
+        self.snapshots = {}
 
     # --- steps
 
-    def each(self, act):
-        """Calls ACT with every play that does not rest; one may end meanwhile, by a timeout."""
-        def one(play):
-            try:
-                act(play)
-            except AssertionError as e:
-                self.watched.wait(lambda: self.rests(play.name), PATIENCE, f"{play.name} could not go on: {e}")
-        going = [p for name, p in self.plays.items() if not self.rests(name)]
-        with concurrent.futures.ThreadPoolExecutor(PLAYERS) as pool:
-            list(pool.map(one, going))
-
-    def until(self, what, is_true):
-        """Waits for all that do not rest, then for silence, and keeps what can be seen."""
-        def late():
-            return [n for n in self.plays if not self.rests(n) and not is_true(n)]
-        self.watched.wait(lambda: not late(), PATIENCE, lambda: f"{what}: {[(n, self.status(n)) for n in late()[:3]]}")
-        self.watched.quiet()
-        self.snapshots[what] = {name: copy.deepcopy(self.status(name)) for name in self.plays}
-
-    def create(self, specs):
+    def begin(self, specs):
+        self.create(specs)
         for name, spec in specs.items():
-            self.plays[name] = Actor(self, self.world.create(self.ns, name, spec))
-        self.watched.wait(lambda: specs.keys() <= self.watched.now[DGDRS].keys(), PATIENCE, "all requests")
-        for name, spec in specs.items():
-            stored = self.watched.now[DGDRS][name]["spec"]
+            stored = self.now[DGDRS][name]["spec"]
             assert fields.contains(stored, spec), f"sent {spec}, stored {stored}"
+
+    def reach(self, what, is_true):
+        """Waits for all, and keeps what can be seen then."""
+        began = time.monotonic()
+        self.until(what, is_true)
+        self.snapshots[what] = {name: copy.deepcopy(self.status(name)) for name in self.plays}
+        diag(f"{what}: {time.monotonic() - began:.1f} s")
 
     def reports(self, phase, step):
         def act(play):
             play.pod_runs()
             play.report({"phase": phase, "message": f"step {step}", "progress": {"currentStep": step, "totalSteps": 9}})
         self.each(act)
-        self.until(f"{phase} {step}", lambda n: self.status(n).get("profilingProgress", {}).get("currentStep") == step)
+        self.reach(f"{phase} {step}", lambda n: self.status(n).get("profilingProgress", {}).get("currentStep") == step)
 
     def time_passes(self):
         """Only as much as is needed: what ends with time has ended."""
         due = [n for n, p in self.plays.items() if any(key in p.get()["spec"] for key in ENDS_WITH_TIME)]
-        self.watched.wait(lambda: all(map(self.rests, due)), PATIENCE, f"{due} to end with time")
+        self.wait(lambda: all(map(self.rests, due)), PATIENCE, f"{due} to end with time")
 
     def succeeds(self, play):
         def text(source):
@@ -168,11 +117,11 @@ class Stage:
         play = self.plays[name]
         children = {}
         for kind in CHILDREN:
-            for what, item in self.watched.seen[kind]:
+            for what, item in self.seen[kind]:
                 if what == "ADDED" and self.is_of(play, item):
                     item = {k: v for k, v in item.items() if k != "status"}
                     children[f"{kind}/{item['metadata']['name']}"] = item
-        events = sorted({f"{e['type']} {e['reason']} {e['note']}" for _, e in self.watched.seen["events"]
+        events = sorted({f"{e['type']} {e['reason']} {e['note']}" for _, e in self.seen["events"]
                          if e["regarding"].get("uid") == play.uid})
         trace = {"children": children, "events": events, "status": {k: s[name] for k, s in self.snapshots.items()}}
         hashes = {s[name].get("run", {}).get("specHash") for s in self.snapshots.values()} - {None}
@@ -196,19 +145,18 @@ def prepare(ns):
 def play(specs):
     with world.server.namespace("fields") as ns:
         prepare(ns)
-        with world.operator(ns), Watched(world.server, ns, TYPES) as watched:
-            stage = Stage(world, ns, watched)
-            stage.create(specs)
-            stage.until("a pod", lambda n: stage.has_pod(n, 1))
+        with world.operator(ns), Stage(ns) as stage:
+            stage.begin(specs)
+            stage.reach("a pod", lambda n: stage.has_pod(n, 1))
             stage.reports("PrefillSweep", 1)
             stage.each(lambda play: play.evict())
-            stage.until("another pod", lambda n: stage.has_pod(n, 2))
+            stage.reach("another pod", lambda n: stage.has_pod(n, 2))
             stage.reports("DecodeSweep", 2)
             stage.time_passes()
             stage.each(stage.succeeds)
-            stage.until("the output", lambda n: stage.status(n)["state"] == "Ready" or stage.status(n).get("deployment"))
+            stage.reach("the output", lambda n: stage.status(n)["state"] == "Ready" or stage.status(n).get("deployment"))
             stage.each(stage.deploys)
-            stage.until("the deployment", lambda n: stage.status(n)["state"] == "Ready")
+            stage.reach("the deployment", lambda n: stage.status(n)["state"] == "Ready")
             return {name: stage.trace(name) for name in specs}
 
 
