@@ -503,11 +503,20 @@ static bool go_on(const struct view *v, struct decision *d, const struct run *ru
         return true;
 }
 
+/* Without what a person could do about it: that is done. */
+static const char *without_advice(const struct view *v, const char *sentence)
+{
+        const char *advice = strrchr(sentence, ';');
+
+        return advice ? arena_strndup(v->arena, sentence, (size_t)(advice - sentence)) : sentence;
+}
+
 static bool retry(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
                   struct json *status)
 {
-        const char *sentence = run_sentence(v, "attempt %llu failed: %s", (unsigned long long)ret->attempt,
-                                            ret->sentence);
+        const char *sentence = run_sentence(v, "attempt %llu failed: %s; another one follows",
+                                            (unsigned long long)ret->attempt,
+                                            without_advice(v, ret->sentence));
 
         return go_on(v, d, run, "Retrying", sentence, run->retries + 1, ret, status);
 }
@@ -737,6 +746,8 @@ static bool settle_failed(const struct view *v, struct decision *d, const struct
                           struct run_seen *ret, struct json *status)
 {
         if (!ret->infrastructure || run->retries >= run->controls.retries) {
+                if (!record_is_known(v, d, run, ret))
+                        return false;
                 if (ret->infrastructure && run->retries)
                         ret->sentence = run_sentence(
                                 v, "attempt %llu failed, and spec.retries allows no other: %s",

@@ -29,6 +29,7 @@ bool run_job_retries(const struct json *job); /* by itself, when a pod fails */
 
 struct run_pod {
         const struct object *object; /* NULL: there is none */
+        const char *of;     /* uid of the pod that is meant, which need not be there any more; NULL: any */
         const char *not_of; /* uid of an earlier pod, whose record is not of this one; NULL: none is known */
         const char *node;   /* "" before it has one */
         usec_t created;

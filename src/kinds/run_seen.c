@@ -114,9 +114,9 @@ static void read_exit(const struct view *v, struct run_seen *s, struct str text)
 /* What the newest pod has recorded, or, while there is none, the last that there was. */
 static bool is_current(const struct run_seen *s, const struct run_pod *p)
 {
-        if (!p->object)
-                return s->fence.pod[0] && s->fence.attempt >= s->attempt && !streq(s->fence.pod, p->not_of);
-        return streq(s->fence.pod, p->object->uid);
+        if (p->object || p->of)
+                return streq(s->fence.pod, p->object ? p->object->uid : p->of);
+        return s->fence.pod[0] && s->fence.attempt >= s->attempt && !streq(s->fence.pod, p->not_of);
 }
 
 static bool is_recorded(const struct run_seen *s, const struct run_pod *p)
@@ -620,6 +620,32 @@ static void take_lost_success(const struct view *v, struct run_seen *s, struct r
                 }
 }
 
+static const struct object *pod_with_uid(const struct view *v, const char *uid)
+{
+        for (size_t i = 0; i < v->n_children; i++)
+                if (v->children[i].type == &KUBE_POD && streq(v->children[i].uid, uid))
+                        return &v->children[i];
+        return NULL;
+}
+
+/* A success that is recorded stays the outcome, whatever pod the Job made after it: no relay writes over it. */
+static void take_recorded_success(const struct view *v, struct run_seen *s, struct run_pod *p)
+{
+        struct run_seen with = *s;
+        struct run_pod other;
+
+        if (s->fence.state != RUN_SUCCEEDED || s->fence.attempt < s->names->attempt || is_current(s, p))
+                return;
+        with.pod = pod_with_uid(v, s->fence.pod);
+        run_pod_read(with.pod, &other);
+        other.of = arena_strdup(v->arena, s->fence.pod);
+        read_all(v, &with, &other);
+        if (!has_ended_well(&with, &other))
+                return;
+        *s = with;
+        *p = other;
+}
+
 bool run_see(const struct view *v, struct decision *d, const struct run_names *names, struct run_seen *ret)
 {
         struct run_pod p;
@@ -633,6 +659,7 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
         run_pod_read(ret->pod, &p);
         read_all(v, ret, &p);
         take_lost_success(v, ret, &p);
+        take_recorded_success(v, ret, &p);
         if (!ret->job) {
                 if (!look_for_job(v, d, ret, &gone))
                         return false;
@@ -646,6 +673,7 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
                 if (!look_at_map(v, d, ret))
                         return false;
                 read_all(v, ret, &p);
+                take_recorded_success(v, ret, &p);
         }
         judge(v, d, ret, &p);
         return ret->life != RUN_LIFE_WAITING || ret->pod || ret->reason ||

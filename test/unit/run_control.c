@@ -465,6 +465,7 @@ static void a_dead_node_holds_up_nothing(void **state)
         plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
         assert_int_equal(r->d.again_at, NOON + 90 * USEC_PER_SEC);
         r->view.now = r->d.again_at;
+        server_has(r, DYING("'phase': 'Running', " STATES(RUNNING, RUNNING))); /* not on the cache's word */
         status = plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
         assert_run(r, status, 2, "r-run-2", 0);
         is_written(r, status);

@@ -1,6 +1,7 @@
 /*
  * A run's controller in a world of chance: the Job's controller, the kubelet, the relay, people and the operator's own death
- * act in any order, and each watch shows what it shows when it likes. What must stay true is checked at every decision.
+ * act in any order, and each watch shows what it shows when it likes. People suspend, resume, cancel and edit, nodes evict, and
+ * time runs out. What must stay true is checked at every write.
  *
  * SONDE_MODEL_SEED=N runs one world and tells its story.
  */
@@ -8,7 +9,16 @@
 
 #include "kinds/testrun.h"
 
-enum { QUICK_WORLDS = 100, WORLDS = 400, SOAK_WORLDS = 100 * WORLDS, STEPS = 150, PODS = 12, CALM = 5000 };
+enum {
+        QUICK_WORLDS = 100,
+        WORLDS = 400,
+        SOAK_WORLDS = 100 * WORLDS,
+        STEPS = 400,
+        PODS = 16,
+        HELD = 30 * 3,
+        CALM = 5000
+};
+enum { JOBS_MAX = 24 };
 #define SEC  USEC_PER_SEC
 #define NOON ((usec_t)1794744000 * SEC)
 
@@ -17,10 +27,18 @@ enum source { REQUESTS, JOBS, PODS_OF_IT, MAPS, SOURCES };
 
 enum stage { WORK_PENDING, WORK_RUNNING, WORK_ENDED };
 
+struct job {
+        char name[16], uid[16];
+        uint64_t attempt;
+        bool there, deleting, complete, failed;
+        usec_t ended;
+};
+
 struct pod {
         char name[16], uid[16];
+        size_t job;
         usec_t created, asked, started, finished;
-        bool gone, interrupted;
+        bool gone, interrupted, evicted;
         enum stage work;
         int code;
         bool relay_up, relay_ended, over;
@@ -41,13 +59,21 @@ struct world {
         bool map[2];        /* status, data */
         struct run_fence fence;
         const char *state_json, *exit_json, *result;
+        uint64_t result_attempt;
         bool access[3];
-        bool job, job_complete, job_failed;
-        unsigned jobs_made, backoff_limit, failed;
+        struct job jobs[JOBS_MAX]; /* all that were ever made */
+        size_t n_jobs;
+        unsigned backoff_limit;
+        bool counts_deleted; /* since Kubernetes 1.26 a pod that was deleted has failed */
         bool job_deleted_by_somebody;
-        usec_t job_ended;
         struct pod pods[PODS];
         size_t n_pods;
+
+        /* the request, as people wrote it */
+        bool suspend, cancel;
+        unsigned image, timeout, retries;
+        int64_t generation;
+        unsigned image_begun; /* that the attempt under way was begun with */
 
         /* the operator */
         const char *seen[SOURCES]; /* what its caches hold: lists as JSON; NULL: not listed yet */
@@ -89,24 +115,31 @@ static struct json *request_json(struct world *w, struct arena *a)
         return json_build(
                 a,
                 "{'apiVersion': 'test.sonde.dev/v1alpha1', 'kind': 'TestRun', 'metadata': {'namespace': "
-                "'ns', 'name': 'r', 'uid': 'uid-r', 'generation': 1}, 'spec': {'image': 'i', 'command': "
-                "['x'], 'backoffLimit': %u}, 'status': %p}",
-                w->backoff_limit, (void *)(w->status ? json_parse(a, str_of(w->status), NULL, NULL) : NULL));
+                "'ns', 'name': 'r', 'uid': 'uid-r', 'generation': %lld}, 'spec': {'image': 'i%u', 'command': "
+                "['x'], 'backoffLimit': %u, 'suspend': %p, 'cancel': %p, 'retries': %u, 'timeout': %p}, "
+                "'status': %p}",
+                (long long)w->generation, w->image, w->backoff_limit, (void *)json_truth(a, w->suspend),
+                (void *)json_truth(a, w->cancel), w->retries,
+                (void *)(w->timeout ? json_string(a, arena_printf(a, "%us", w->timeout)) : NULL),
+                (void *)(w->status ? json_parse(a, str_of(w->status), NULL, NULL) : NULL));
 }
 
-static struct json *job_json(struct world *w, struct arena *a)
+static struct json *job_json(struct world *w, struct arena *a, const struct job *job)
 {
-        const char *type = w->job_complete ? "Complete" : w->job_failed ? "Failed" : NULL;
+        const char *type = job->complete ? "Complete" : job->failed ? "Failed" : NULL;
         struct json *end = type ? json_build(a,
                                              "[{'type': %s, 'status': 'True', 'message': 'm', "
                                              "'lastTransitionTime': %s}]",
-                                             type, text_of(w, w->job_ended))
+                                             type, text_of(w, job->ended))
                                 : NULL;
 
         return json_build(a,
-                          "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNER(
+                          "{'metadata': {'name': %s, 'uid': %s, 'deletionTimestamp': %p, 'labels': "
+                          "{'sonde.dev/attempt': '%llu'}, " OWNER(
                                   "uid-r") "}, 'spec': {'backoffLimit': %u}, 'status': {'conditions': %p}}",
-                          (void *)yes(a), w->backoff_limit, (void *)end);
+                          job->name, job->uid,
+                          (void *)(job->deleting ? json_string(a, text_of(w, w->now)) : NULL),
+                          (unsigned long long)job->attempt, (void *)yes(a), w->backoff_limit, (void *)end);
 }
 
 static struct json *state_of(struct world *w, struct arena *a, const char *name, bool running, bool ended,
@@ -126,18 +159,22 @@ static struct json *state_of(struct world *w, struct arena *a, const char *name,
 
 static struct json *pod_json(struct world *w, struct arena *a, const struct pod *p)
 {
-        bool well = p->code == 0 && p->relay_code == 0;
+        bool well = p->code == 0 && p->relay_code == 0 && !p->evicted;
         const char *phase = p->over                   ? (well ? "Succeeded" : "Failed")
                             : p->work == WORK_PENDING ? "Pending"
                                                       : "Running";
         struct json *j = json_build(
                 a,
-                "{'metadata': {'name': %s, 'uid': %s, 'creationTimestamp': %s, " OWNER(
-                        "uid-job") "}, 'spec': "
-                                   "{'nodeName': 'n', 'containers': [{'name': 'workload'}, {'name': "
-                                   "'relay'}]}, 'status': {'phase': "
-                                   "%s, 'containerStatuses': [%p, %p]}}",
-                p->name, p->uid, text_of(w, p->created), (void *)yes(a), phase,
+                "{'metadata': {'name': %s, 'uid': %s, 'creationTimestamp': %s, 'ownerReferences': [{'uid': "
+                "%s, "
+                "'controller': %p}]}, 'spec': {'nodeName': 'n', 'containers': [{'name': 'workload'}, "
+                "{'name': "
+                "'relay'}]}, 'status': {'phase': %s, 'reason': %p, 'startTime': %p, 'containerStatuses': "
+                "[%p, "
+                "%p]}}",
+                p->name, p->uid, text_of(w, p->created), w->jobs[p->job].uid, (void *)yes(a), phase,
+                (void *)(p->evicted ? json_string(a, "Evicted") : NULL),
+                (void *)(p->started ? json_string(a, text_of(w, p->started)) : NULL),
                 (void *)state_of(w, a, "workload", p->work == WORK_RUNNING, p->work == WORK_ENDED, p->code,
                                  p),
                 (void *)state_of(w, a, "relay", p->relay_up, p->relay_ended, p->relay_code, p));
@@ -183,8 +220,9 @@ static const char *list_json(struct world *w, enum source source)
 
         if (source == REQUESTS)
                 json_append(list, request_json(w, a));
-        if (source == JOBS && w->job)
-                json_append(list, job_json(w, a));
+        for (size_t i = 0; source == JOBS && i < w->n_jobs; i++)
+                if (w->jobs[i].there)
+                        json_append(list, job_json(w, a, &w->jobs[i]));
         for (size_t i = 0; source == PODS_OF_IT && i < w->n_pods; i++)
                 if (!w->pods[i].gone)
                         json_append(list, pod_json(w, a, &w->pods[i]));
@@ -201,10 +239,18 @@ struct call {
         struct world *w;
         struct arena arena;
         struct view view;
-        struct object children[PODS + 4];
+        struct object children[PODS + JOBS_MAX + 2];
         VEC(struct answer) answers;
         struct controller controller;
 };
+
+static bool has_uid(const struct call *c, const char *uid)
+{
+        for (size_t i = 0; i < c->view.n_children; i++)
+                if (streq(c->children[i].uid, uid))
+                        return true;
+        return false;
+}
 
 static void add_children(struct call *c, enum source source, const struct kube_type *type)
 {
@@ -213,6 +259,8 @@ static void add_children(struct call *c, enum source source, const struct kube_t
         json_foreach (j, list) {
                 if (source == MAPS)
                         run_project_map(j, &c->arena); /* as the cache does */
+                if (source == PODS_OF_IT && !has_uid(c, meta_controller_uid(j)))
+                        continue; /* pods are found through their Job */
                 c->children[c->view.n_children++] = (struct object){type, j, meta_str(j, "name"),
                                                                     meta_str(j, "uid")};
         }
@@ -227,9 +275,27 @@ static void gather(struct call *c)
         c->view.children = c->children;
         c->view.request = json_first(json_parse(&c->arena, str_of(c->w->seen[REQUESTS]), NULL, NULL));
         add_children(c, JOBS, &KUBE_JOB);
-        if (c->view.n_children) /* pods are found through their Job */
-                add_children(c, PODS_OF_IT, &KUBE_POD);
+        add_children(c, PODS_OF_IT, &KUBE_POD);
         add_children(c, MAPS, &KUBE_CONFIGMAP);
+}
+
+static struct job *job_named(struct world *w, const char *name)
+{
+        for (size_t i = 0; i < w->n_jobs; i++)
+                if (streq(w->jobs[i].name, name))
+                        return &w->jobs[i];
+        return NULL;
+}
+
+static struct json *pods_of(struct call *c, const char *job)
+{
+        struct world *w = c->w;
+        struct json *list = json_array(&c->arena);
+
+        for (size_t i = 0; i < w->n_pods; i++)
+                if (!w->pods[i].gone && streq(w->jobs[w->pods[i].job].uid, job))
+                        json_append(list, pod_json(w, &c->arena, &w->pods[i]));
+        return list;
 }
 
 static const struct json *look_up(struct call *c, const struct want *want)
@@ -238,11 +304,11 @@ static const struct json *look_up(struct call *c, const struct want *want)
         struct world *w = c->w;
 
         if (want->kind == WANT_PODS)
-                return json_build(
-                        &c->arena, "{'items': %p}",
-                        (void *)json_parse(&c->arena, str_of(list_json(w, PODS_OF_IT)), NULL, NULL));
+                return json_build(&c->arena, "{'items': %p}", (void *)pods_of(c, want->uid));
         if (want->type == &KUBE_JOB)
-                return w->job ? job_json(w, &c->arena) : NULL;
+                return job_named(w, want->name) && job_named(w, want->name)->there
+                               ? job_json(w, &c->arena, job_named(w, want->name))
+                               : NULL;
         if (want->type == &KUBE_CONFIGMAP && streq(want->name, "r-run-status"))
                 return w->map[0] ? status_map_json(w, &c->arena) : NULL;
         if (want->type == &KUBE_CONFIGMAP)
@@ -297,6 +363,46 @@ static void decide_twice(struct call *c, struct decision *d)
 
 /* ---- what the operator writes */
 
+static bool is_overdue(const struct world *w, const struct pod *p)
+{
+        return p->asked && w->now >= p->asked + HELD * SEC;
+}
+
+/* Never two at once, and none twice. */
+static void create_job(struct world *w, const struct must_exist *e)
+{
+        const char *name = meta_str(e->json, "name"),
+                   *image = json_str(
+                           json_first(json_at(json_at(json_at(json_at(e->json, "spec"), "template"), "spec"),
+                                              "containers")),
+                           "image");
+        struct json *status = json_parse(&w->arena, str_of(w->status), NULL, NULL);
+        struct job *job = job_named(w, name);
+
+        for (size_t i = 0; i < 3; i++)
+                assert_true(w->access[i]); /* before the pod can start */
+        assert_true(w->map[0] && w->map[1]);
+        assert_string_equal(json_str(json_at(status, "run"), "job"), name); /* written first */
+        w->awaits[JOBS] = true;
+        if (job && job->there)
+                return; /* AlreadyExists */
+        assert_null(job);
+        assert_string_equal(image, arena_printf(&w->arena, "i%u", w->image_begun));
+        for (size_t i = 0; i < w->n_jobs; i++)
+                assert_true(!w->jobs[i].there || w->jobs[i].complete || w->jobs[i].failed ||
+                            w->jobs[i].deleting);
+        for (size_t i = 0; i < w->n_pods; i++)
+                assert_true(w->pods[i].gone || w->pods[i].over || is_overdue(w, &w->pods[i]));
+        assert_true(w->n_jobs < JOBS_MAX);
+        job = &w->jobs[w->n_jobs];
+        *job = (struct job){.there = true,
+                            .attempt = (uint64_t)json_int(json_at(status, "run"), "attempt", 0)};
+        snprintf(job->name, sizeof(job->name), "%s", name);
+        snprintf(job->uid, sizeof(job->uid), "uid-job-%zu", w->n_jobs);
+        w->n_jobs++;
+        tell(w, "the Job is made", name);
+}
+
 static void create(struct world *w, const struct must_exist *e)
 {
         const char *name = meta_str(e->json, "name");
@@ -304,46 +410,59 @@ static void create(struct world *w, const struct must_exist *e)
         if (e->type == &KUBE_CONFIGMAP) {
                 bool *there = &w->map[streq(name, "r-run-results")];
 
-                if (!*there && there == &w->map[0])
-                        w->fence = (struct run_fence){.attempt = 1};
+                if (!*there && there == &w->map[0]) {
+                        struct err err = ERR_INIT;
+
+                        assert_int_equal(run_fence_read(json_at(e->json, "data"), &w->fence, &err), 0);
+                }
                 *there = true;
                 w->awaits[MAPS] = true;
         } else if (e->type == &KUBE_JOB) {
-                for (size_t i = 0; i < 3; i++)
-                        assert_true(w->access[i]); /* before the pod can start */
-                assert_true(w->map[0] && w->map[1]);
-                assert_non_null(w->status); /* has its name */
-                if (!w->job) {
-                        w->jobs_made++;
-                        tell(w, "the Job is made", "");
-                }
-                assert_int_equal(w->jobs_made, 1);
-                w->job = true;
-                w->awaits[JOBS] = true;
+                create_job(w, e);
         } else {
                 w->access[e->type == &KUBE_SERVICEACCOUNT ? 0 : e->type == &KUBE_ROLE ? 1 : 2] = true;
         }
 }
 
-static void kill_pods(struct world *w)
+static void kill_pods(struct world *w, const struct job *job)
 {
         for (size_t i = 0; i < w->n_pods; i++)
-                w->pods[i].gone = true;
+                if (&w->jobs[w->pods[i].job] == job)
+                        w->pods[i].gone = true;
 }
 
-static void remove_object(struct world *w, const struct object *o)
+/* What is removed is what the status says is over. */
+static void remove_job(struct world *w, const struct must_not_exist *gone)
 {
-        if (o->type == &KUBE_JOB) {
-                tell(w, "the Job is halted", "");
-                assert_non_null(w->final); /* only after the end */
-                w->job = false;
-                kill_pods(w);
-                w->awaits[JOBS] = true;
-        } else if (o->type == &KUBE_CONFIGMAP) {
-                fail_msg("nobody asked for that");
+        struct job *job = job_named(w, gone->object->name);
+        struct json *status = json_parse(&w->arena, str_of(w->status), NULL, NULL);
+        const struct json *run = json_at(status, "run");
+
+        assert_true(w->final || !streq(json_str(run, "job"), job->name) || json_str(run, "reason") ||
+                    strstr(w->status, "\"Suspended\",\"status\":\"True\""));
+        w->awaits[JOBS] = true;
+        if (!job->there || job->deleting)
+                return;
+        tell(w, "the Job is removed", job->name);
+        if (streq(gone->propagation, "Foreground")) {
+                job->deleting = true;
         } else {
-                w->access[o->type == &KUBE_SERVICEACCOUNT ? 0 : o->type == &KUBE_ROLE ? 1 : 2] = false;
+                assert_non_null(w->final);
+                job->there = false;
+                kill_pods(w, job);
         }
+}
+
+static void remove_object(struct world *w, const struct must_not_exist *gone)
+{
+        const struct object *o = gone->object;
+
+        if (o->type == &KUBE_JOB)
+                remove_job(w, gone);
+        else if (o->type == &KUBE_CONFIGMAP)
+                fail_msg("nobody asked for that");
+        else
+                w->access[o->type == &KUBE_SERVICEACCOUNT ? 0 : o->type == &KUBE_ROLE ? 1 : 2] = false;
 }
 
 static const struct pod *pod_of(const struct world *w, const char *uid)
@@ -362,28 +481,65 @@ static bool came_later(const struct world *w, const char *name, const struct pod
         return false;
 }
 
+/* The fence, as MAPS (a list) or the server has it, holds a success that nobody asked for an end of. */
+static bool success_in(struct world *w, const char *maps)
+{
+        struct json *list = json_parse(&w->arena, str_of(maps), NULL, NULL);
+        const struct json *data = json_at(json_first(list), "data");
+        const struct pod *p = pod_of(w, json_str(data, "podUID"));
+
+        return p && streq(json_str(data, "state"), "Succeeded") && !p->interrupted && p->code == 0;
+}
+
+static bool any_asked(const struct world *w, size_t job)
+{
+        for (size_t i = 0; i < w->n_pods; i++)
+                if (w->pods[i].job == job && w->pods[i].asked)
+                        return true;
+        return false;
+}
+
+static void check_failure(struct world *w, const struct json *status, const struct pod *p)
+{
+        const char *reason = json_str(status, "reason");
+        struct job *job = job_named(w, json_str(json_at(status, "run"), "job"));
+        bool stopped = streq(reason, "Cancelled") || streq(reason, "DeadlineExceeded");
+
+        assert_non_null(reason);
+        assert_non_null(json_str(status, "message"));
+        assert_true(!streq(reason, "Cancelled") || w->cancel);
+        assert_true(!streq(reason, "DeadlineExceeded") || w->timeout);
+        /* What is recorded is never dropped; for what people and clocks stop, as far as the cache has shown it. */
+        assert_false(success_in(w, stopped ? w->seen[MAPS] : list_json(w, MAPS)) &&
+                     !w->job_deleted_by_somebody);
+        if (stopped)
+                return;
+        assert_true(!job->complete || w->job_deleted_by_somebody);
+        /* Whoever deletes a Job, or a pod without a record, takes away what it could say. */
+        assert_true(w->job_deleted_by_somebody ||
+                    (!streq(reason, "JobDeleted") && (!p || p->code != 0 || p->interrupted || p->evicted ||
+                                                      (p->gone && !p->recorded) || any_asked(w, p->job))));
+}
+
 /* What the status says at the end is what happened. */
 static void check_end(struct world *w, const struct json *status, const struct decision *d)
 {
         const struct pod *p = pod_of(w, json_str(json_at(status, "progress"), "podUID"));
         bool succeeded = streq(json_str(status, "phase"), "Succeeded");
-        const char *reason = json_str(status, "reason"), *of;
+        struct job *job = job_named(w, json_str(json_at(status, "run"), "job"));
+        const char *of;
 
         assert_non_null(d->row);
         assert_string_equal(d->row->outcome, succeeded ? "Succeeded" : "Failed");
+        assert_string_equal(json_str(json_at(status, "run"), "outcome"), d->row->outcome);
         for (size_t i = 0; i < 3; i++)
                 assert_false(w->access[i]);
         if (!succeeded) {
-                assert_true(!w->job_complete || w->job_deleted_by_somebody);
-                assert_non_null(reason);
-                assert_non_null(json_str(status, "message"));
-                /* Whoever deletes a Job, or a pod without a record, takes away what it could say. */
-                assert_true(w->job_deleted_by_somebody ||
-                            (!streq(reason, "JobDeleted") && (!p || p->code != 0 || p->interrupted ||
-                                                              p->asked || (p->gone && !p->recorded))));
+                check_failure(w, status, p);
                 return;
         }
-        if (!p && w->job_complete && !w->pods[w->n_pods - 1].recorded)
+        assert_non_null(job);
+        if (!p && job->complete && !w->pods[w->n_pods - 1].recorded)
                 return; /* it came and went between two looks and left nothing */
         assert_non_null(p);
         assert_int_equal(p->work, WORK_ENDED);
@@ -395,6 +551,28 @@ static void check_end(struct world *w, const struct json *status, const struct d
                 assert_true(!of || p->result_sent || !streq(of, p->name));
 }
 
+/* Attempts follow each other, none is lost, and what they cost is counted. */
+static void check_attempt(struct world *w, const struct json *was, const struct json *is,
+                          const struct json *request)
+{
+        int64_t before = json_int(was, "attempt", 0), now = json_int(is, "attempt", 0);
+        unsigned image = 0;
+
+        assert_true(json_int(is, "retries", 0) >= json_int(was, "retries", 0));
+        assert_true(json_int(is, "retries", 0) <= (int64_t)w->retries);
+        assert_true(now >= before);
+        if (now == before) {
+                assert_true(streq(json_str(was, "job"), json_str(is, "job")));
+                assert_true(streq(json_str(was, "specHash"), json_str(is, "specHash")));
+                return;
+        }
+        assert_true(before || now == 1);
+        assert_false(before && success_in(w, list_json(w, MAPS)));
+        assert_null(job_named(w, json_str(is, "job")));
+        assert_int_equal(sscanf(json_str(json_at(request, "spec"), "image"), "i%u", &image), 1);
+        w->image_begun = image;
+}
+
 static void write_status(struct world *w, const struct decision *d, const struct json *request)
 {
         const struct json *status = d->status, *before = json_at(request, "status");
@@ -403,14 +581,19 @@ static void write_status(struct world *w, const struct decision *d, const struct
 
         if (!status || json_equal(status, before))
                 return;
-        assert_null(w->final); /* nothing follows the end */
+        if (w->final) { /* nothing follows the end but what is said about the spec */
+                assert_string_equal(json_str(before, "phase"), phase);
+                assert_true(json_equal(json_at(before, "run"), json_at(status, "run")));
+                assert_true(json_equal(was, is));
+        }
         if (json_at(was, "startedAt"))
                 assert_string_equal(json_str(was, "startedAt"), json_str(is, "startedAt"));
         assert_true(json_int(was, "attempt", 0) <= json_int(is, "attempt", 0));
+        check_attempt(w, json_at(before, "run"), json_at(status, "run"), request);
         w->status = json_print(&w->arena, status);
         w->awaits[REQUESTS] = true;
         tell(w, "status", w->status);
-        if (streq(phase, "Succeeded") || streq(phase, "Failed")) {
+        if (!w->final && (streq(phase, "Succeeded") || streq(phase, "Failed"))) {
                 check_end(w, status, d);
                 w->final = w->status;
         }
@@ -423,7 +606,7 @@ static void carry_out(struct world *w, struct call *c, const struct decision *d,
                 if (writes-- == 0)
                         return;
                 else
-                        remove_object(w, d->absent.v[i].object);
+                        remove_object(w, &d->absent.v[i]);
         for (size_t i = 0; i < d->exist.n; i++) {
                 const struct must_exist *e = &d->exist.v[i];
 
@@ -477,35 +660,79 @@ static void deliver(struct world *w, enum source source)
 
 static struct pod *active_pod(struct world *w)
 {
-        for (size_t i = w->n_pods; i--;)
+        struct pod *active[PODS];
+        size_t n = 0;
+
+        for (size_t i = 0; i < w->n_pods; i++)
                 if (!w->pods[i].gone && !w->pods[i].over)
-                        return &w->pods[i];
-        return NULL;
+                        active[n++] = &w->pods[i];
+        return n ? active[rng_below(&w->rng, n)] : NULL;
+}
+
+static void make_pod(struct world *w, size_t job)
+{
+        struct pod *p = &w->pods[w->n_pods];
+
+        *p = (struct pod){.created = w->now, .job = job};
+        snprintf(p->name, sizeof(p->name), "r-run-%zu", w->n_pods);
+        snprintf(p->uid, sizeof(p->uid), "uid-%zu", w->n_pods);
+        w->n_pods++;
+        tell(w, "pod", p->name);
+}
+
+static void control_job(struct world *w, size_t at)
+{
+        struct job *job = &w->jobs[at];
+        struct pod *last = NULL;
+        unsigned failed = 0, active = 0;
+
+        if (!job->there || job->complete || job->failed || job->deleting)
+                return;
+        job->ended = w->now; /* unless it goes on */
+        for (size_t i = 0; i < w->n_pods; i++) {
+                struct pod *p = &w->pods[i];
+                bool ended = p->over && (!p->gone || (p->asked && w->counts_deleted));
+
+                if (p->job != at)
+                        continue;
+                last = p;
+                active += !p->gone && !p->over && (w->counts_deleted || !p->asked);
+                failed += ended && (p->code || p->relay_code || p->evicted || p->interrupted);
+        }
+        if (last && !last->gone && last->over && !last->code && !last->relay_code && !last->evicted)
+                job->complete = true;
+        else if (failed > w->backoff_limit || w->n_pods == PODS)
+                job->failed = !active;
+        else if (!active)
+                make_pod(w, at);
+}
+
+/* Foreground: the Job goes when its pods have. */
+static void collect_garbage(struct world *w)
+{
+        for (size_t j = 0; j < w->n_jobs; j++) {
+                bool any = false;
+
+                if (!w->jobs[j].there || !w->jobs[j].deleting)
+                        continue;
+                for (size_t i = 0; i < w->n_pods; i++) {
+                        struct pod *p = &w->pods[i];
+
+                        if (p->job != j || p->gone)
+                                continue;
+                        p->asked = p->asked ? p->asked : w->now;
+                        p->gone = p->over;
+                        any = any || !p->gone;
+                }
+                w->jobs[j].there = any;
+        }
 }
 
 static void job_controller(struct world *w)
 {
-        struct pod *last = w->n_pods ? &w->pods[w->n_pods - 1] : NULL, *p;
-
-        if (!w->job || w->job_complete || w->job_failed)
-                return;
-        w->failed = 0;
-        w->job_ended = w->now; /* unless it goes on */
-        for (size_t i = 0; i < w->n_pods; i++)
-                w->failed += w->pods[i].over && !w->pods[i].gone &&
-                             (w->pods[i].code || w->pods[i].relay_code);
-        if (last && !last->gone && last->over && !last->code && !last->relay_code) {
-                w->job_complete = true;
-        } else if (w->failed > w->backoff_limit || w->n_pods == PODS) {
-                w->job_failed = !active_pod(w);
-        } else if (!active_pod(w)) {
-                p = &w->pods[w->n_pods];
-                *p = (struct pod){.created = w->now};
-                snprintf(p->name, sizeof(p->name), "r-run-%zu", w->n_pods);
-                snprintf(p->uid, sizeof(p->uid), "uid-%zu", w->n_pods);
-                w->n_pods++;
-                tell(w, "pod", p->name);
-        }
+        for (size_t i = 0; i < w->n_jobs; i++)
+                control_job(w, i);
+        collect_garbage(w);
 }
 
 static void kubelet(struct world *w)
@@ -520,11 +747,13 @@ static void kubelet(struct world *w)
                 p->code = chance(w, 50) ? 0 : 143; /* some end politely */
                 p->started = p->started ? p->started : w->now;
                 p->finished = w->now + SEC;
+                if (!p->relay_up)
+                        p->over = p->gone = true; /* it never started */
         } else if (p->work == WORK_PENDING) {
                 p->work = WORK_RUNNING;
                 p->relay_up = true;
                 p->started = w->now;
-        } else if (p->work == WORK_RUNNING && chance(w, 30)) {
+        } else if (p->work == WORK_RUNNING && chance(w, 15)) {
                 p->work = WORK_ENDED;
                 p->code = chance(w, 60) ? 0 : 3;
                 p->finished = w->now;
@@ -549,19 +778,27 @@ static void relay(struct world *w)
                 p->relay_code = 1;
                 return;
         }
+        if (!streq(w->fence.pod, p->uid) && w->fence.state == RUN_SUCCEEDED &&
+            w->jobs[p->job].attempt <= w->fence.attempt) {
+                p->relay_ended = true; /* another pod has done the work */
+                return;
+        }
         if (!p->attempt)
-                p->attempt = w->fence.pod[0] && !streq(w->fence.pod, p->uid) ? w->fence.attempt + 1
-                                                                             : w->fence.attempt;
+                p->attempt = MAX(w->jobs[p->job].attempt,
+                                 w->fence.pod[0] && !streq(w->fence.pod, p->uid) ? w->fence.attempt + 1 : 0);
         next = (struct run_fence){.attempt = p->attempt, .sequence = p->sequence + 1, .state = RUN_RUNNING};
         snprintf(next.pod, sizeof(next.pod), "%s", p->uid);
         if (p->work == WORK_ENDED && !p->result_sent &&
             p->sequence) { /* not before it has claimed its turn */
                 p->result_sent = true;
-                w->result = arena_printf(&w->arena, "{\"of\": \"%s\"}", p->name);
+                if (p->attempt >= w->result_attempt) { /* else a newer one has taken over the data */
+                        w->result = arena_printf(&w->arena, "{\"of\": \"%s\"}", p->name);
+                        w->result_attempt = p->attempt;
+                }
                 return;
         }
         if (p->work == WORK_ENDED && p->result_sent)
-                next.state = p->code ? RUN_FAILED : RUN_SUCCEEDED;
+                next.state = p->code || p->interrupted ? RUN_FAILED : RUN_SUCCEEDED;
         if (!run_fence_follows(&w->fence, &next)) {
                 p->relay_ended = true;
                 return;
@@ -588,12 +825,45 @@ static bool sweep_last_pod(struct world *w)
         bool older = false;
 
         for (size_t i = 0; i + 1 < w->n_pods; i++)
-                older = older || !w->pods[i].gone;
-        if (!older || !last->over || last->gone || (!w->job_complete && !w->job_failed))
+                older = older || (!w->pods[i].gone && w->pods[i].job == last->job);
+        if (!older || !last->over || last->gone ||
+            (!w->jobs[last->job].complete && !w->jobs[last->job].failed))
                 return false;
         last->gone = true;
         tell(w, last->name, "is swept away");
         return true;
+}
+
+/* Its containers are killed with it: nobody records anything. */
+static void evict(struct world *w, struct pod *p)
+{
+        if (p->work != WORK_ENDED) {
+                p->interrupted = true;
+                p->code = 137;
+                p->started = p->started ? p->started : w->now;
+                p->finished = w->now;
+                p->work = WORK_ENDED;
+        }
+        if (!p->relay_ended) {
+                p->relay_ended = true;
+                p->relay_code = 137;
+        }
+        p->over = p->evicted = true;
+        p->gone = p->asked;
+        tell(w, p->name, "is evicted");
+}
+
+static void delete_some_job(struct world *w)
+{
+        struct job *job = w->n_jobs ? &w->jobs[w->n_jobs - 1] : NULL;
+
+        if (!job || !job->there ||
+            !strstr(w->status, arena_printf(&w->arena, "\"job\":\"%s\",\"pod", job->name)))
+                return;
+        job->there = false;
+        w->job_deleted_by_somebody = true;
+        kill_pods(w, job);
+        tell(w, "the Job is deleted", job->name);
 }
 
 static void misfortune(struct world *w)
@@ -609,12 +879,35 @@ static void misfortune(struct world *w)
         } else if (p && !p->asked && chance(w, 30)) {
                 p->asked = w->now;
                 tell(w, p->name, "is deleted");
-        } else if (w->job && w->status && strstr(w->status, "\"job\":") && chance(w, 5)) {
-                w->job = false;
-                w->job_deleted_by_somebody = true;
-                kill_pods(w);
-                tell(w, "the Job is deleted", "");
+        } else if (p && chance(w, 30)) {
+                evict(w, p);
+        } else if (chance(w, 3)) {
+                delete_some_job(w);
         }
+}
+
+/* What people do to the request while it is under way, and after. */
+static void people(struct world *w)
+{
+        switch (rng_below(&w->rng, 10)) {
+        case 0:
+                w->cancel = w->cancel || chance(w, 4);
+                break;
+        case 1:
+        case 2:
+        case 3:
+                w->suspend = !w->suspend;
+                break;
+        case 4:
+        case 5:
+        case 6:
+                w->image = (unsigned)rng_below(&w->rng, 3);
+                break;
+        default:
+                return;
+        }
+        w->generation++;
+        tell(w, "people change", w->suspend ? "it (suspended)" : "it");
 }
 
 /* ---- a world */
@@ -623,7 +916,7 @@ static void one_step(struct world *w, bool calm)
 {
         w->step++;
         w->now += rng_below(&w->rng, 3 * SEC);
-        switch (rng_below(&w->rng, calm ? 9 : 11)) {
+        switch (rng_below(&w->rng, calm ? 9 : 12)) {
         case 0:
                 job_controller(w);
                 break;
@@ -646,41 +939,74 @@ static void one_step(struct world *w, bool calm)
                 if (chance(w, 10))
                         crash(w);
                 break;
+        case 11:
+                if (chance(w, 30))
+                        people(w);
+                break;
         default:
                 operate(w, !calm);
                 break;
         }
 }
 
-static void world_run(struct world *w, uint64_t seed, bool loud)
+static void check_rest(struct world *w)
 {
-        *w = (struct world){.now = NOON, .loud = loud};
-        rng_seed(&w->rng, seed);
-        w->backoff_limit = (unsigned)rng_below(&w->rng, 3);
-        for (unsigned i = 0; i < STEPS; i++)
-                one_step(w, false);
+        struct json *status = json_parse(&w->arena, str_of(w->status), NULL, NULL);
+        const struct json *accepted = NULL;
+        bool same = json_int(status, "observedGeneration", 0) == w->generation;
+
+        json_foreach (c, json_at(status, "conditions"))
+                if (streq(json_str(c, "type"), "SpecAccepted"))
+                        accepted = c;
+        assert_true(same || streq(json_str(accepted, "status"), "False"));
+        assert_true(!w->n_jobs || same == (w->image == w->image_begun));
+        for (size_t i = 0; i < w->n_jobs; i++)
+                assert_true(!w->jobs[i].there || w->jobs[i].deleting || w->jobs[i].complete ||
+                            w->jobs[i].failed || &w->jobs[i] == &w->jobs[w->n_jobs - 1]);
+}
+
+static void calm_down(struct world *w)
+{
+        if (w->suspend)
+                w->generation++;
+        w->suspend = false;
         for (unsigned i = 0; i < CALM && !w->final; i++)
                 one_step(w, true);
+}
+
+static void world_run(struct world *w, uint64_t seed, bool loud)
+{
+        *w = (struct world){.now = NOON, .loud = loud, .generation = 1};
+        rng_seed(&w->rng, seed);
+        w->backoff_limit = chance(w, 60) ? 0 : (unsigned)rng_below(&w->rng, 3);
+        w->counts_deleted = chance(w, 50);
+        w->retries = (unsigned)rng_below(&w->rng, 5);
+        w->timeout = chance(w, 30) ? 10 + (unsigned)rng_below(&w->rng, 100) : 0;
+        w->suspend = chance(w, 10);
+        for (unsigned i = 0; i < STEPS; i++)
+                one_step(w, false);
+        calm_down(w);
         if (!w->final && w->again_at) { /* a relay that never came to its end */
                 w->now = w->again_at;
-                for (unsigned i = 0; i < CALM && !w->final; i++)
-                        one_step(w, true);
+                calm_down(w);
         }
         if (!w->final)
                 fail_msg("it never ends: %s", w->status);
         for (unsigned i = 0; i < 50; i++) /* and stays as it is */
                 one_step(w, true);
-        for (enum source s = 0; s < SOURCES; s++)
-                deliver(w, s);
-        operate(w, false);
-        assert_true(w->jobs_made == 1);
+        for (unsigned i = 0; i < 3; i++) {
+                for (enum source s = 0; s < SOURCES; s++)
+                        deliver(w, s);
+                operate(w, false);
+        }
+        check_rest(w);
 }
 
 static void whatever_happens(void **state)
 {
         const char *one = getenv("SONDE_MODEL_SEED");
         unsigned worlds = unit_extent(QUICK_WORLDS, WORLDS, SOAK_WORLDS);
-        size_t decisions = 0;
+        size_t decisions = 0, attempts = 0;
         unsigned succeeded = 0;
 
         for (uint64_t seed = 1; seed <= worlds; seed++) {
@@ -692,12 +1018,14 @@ static void whatever_happens(void **state)
                 *(uint64_t *)*state = number;
                 world_run(&w, number, one);
                 decisions += w.decisions;
+                attempts += w.n_jobs;
                 succeeded += strstr(w.final, "\"phase\":\"Succeeded\"") != NULL;
                 arena_done(&w.arena);
                 if (one)
                         break;
         }
-        printf("# %zu decisions in %u worlds, %u of them succeeded\n", decisions, worlds, succeeded);
+        printf("# %zu decisions on %zu attempts in %u worlds, %u of them succeeded\n", decisions, attempts,
+               worlds, succeeded);
 }
 
 static int setup(void **state)
