@@ -109,6 +109,8 @@ struct kube_status {
  * a failed JSON Patch test from an invalid object. Always returns -1. */
 int kube_status_error(struct arena *a, int http_status, struct str body, enum kube_verb verb,
                       struct kube_status *ret, struct err *err);
+/* A create failed because its namespace is gone or being deleted: nothing can be made there, and nothing need be said. */
+bool kube_namespace_ends(struct arena *a, const struct kube_answer *answer, const struct err *err);
 const char *kube_verb_name(enum kube_verb verb); /* "get" */
 
 DEFINE_CLEANUP_PTR(struct kube *, kube_free)

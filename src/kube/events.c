@@ -183,7 +183,15 @@ static bool is_permanent(enum err_code code)
         }
 }
 
-static void failed(struct entry *entry, const struct err *err)
+/* The namespace goes: what happened there is of no interest any more. */
+static bool is_pointless(struct entry *entry, const struct kube_answer *answer, const struct err *err)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        return !entry->exists && kube_namespace_ends(&a, answer, err);
+}
+
+static void failed(struct entry *entry, const struct kube_answer *answer, const struct err *err)
 {
         struct events *e = entry->events;
 
@@ -191,8 +199,9 @@ static void failed(struct entry *entry, const struct err *err)
                 wait_until(entry, usec_add(now_boot(e), rng_jitter(loop_rng(e->loop), TRY_AGAIN, 20)));
                 return;
         }
-        LOG_WARN(loop_log(e->loop), "Could not write an event", F_STR("namespace", entry->ns),
-                 F_STR("name", entry->name), F_UINT("occurrences", entry->unsent), F_ERR(err));
+        if (!is_pointless(entry, answer, err))
+                LOG_WARN(loop_log(e->loop), "Could not write an event", F_STR("namespace", entry->ns),
+                         F_STR("name", entry->name), F_UINT("occurrences", entry->unsent), F_ERR(err));
         count(e->failed, entry->unsent);
         entry->exists = false;
         free(TAKE_PTR(entry->version));
@@ -272,7 +281,7 @@ static void on_created(void *arg, const struct kube_answer *answer, const struct
                 forget_version(entry, true);
                 fly(entry);
         } else {
-                failed(entry, err);
+                failed(entry, answer, err);
         }
 }
 
@@ -289,7 +298,7 @@ static void on_got(void *arg, const struct kube_answer *answer, const struct err
                 forget_version(entry, false);
                 fly(entry);
         } else if (err) {
-                failed(entry, err);
+                failed(entry, answer, err);
         } else if (entry->sending && entry->sending_time == (entry->sending_series ? observed : event_time)) {
                 written(entry); /* an earlier try had arrived after all */
         } else {
@@ -311,7 +320,7 @@ static void on_patched(void *arg, const struct kube_answer *answer, const struct
         if ((err->code == E_CONFLICT || err->code == E_NOT_FOUND) && ++entry->tries < TRIES_MAX)
                 fly(entry);
         else
-                failed(entry, err);
+                failed(entry, answer, err);
 }
 
 static void send_create(struct entry *entry)

@@ -108,7 +108,8 @@ int kube_status_error(struct arena *a, int http_status, struct str body, enum ku
 
         if (!ret)
                 ret = &local;
-        *ret = (struct kube_status){.code = http_status, .reason = "", .message = "", .cause = "", .kind = ""};
+        *ret = (struct kube_status){
+                .code = http_status, .reason = "", .message = "", .cause = "", .kind = ""};
         j = json_parse(a, body, &limits, NULL);
         if (json_is(j, JSON_OBJECT))
                 read_status(j, ret);
@@ -121,4 +122,15 @@ int kube_status_error(struct arena *a, int http_status, struct str body, enum ku
         return err_set(err, code_of(ret, verb), "the server said %d%s%s: %.*s", ret->code,
                        ret->reason[0] ? " " : "", ret->reason,
                        (int)utf8_cut(message, strlen(message), MESSAGE_MAX), message);
+}
+
+bool kube_namespace_ends(struct arena *a, const struct kube_answer *answer, const struct err *err)
+{
+        struct kube_status said;
+
+        if (err->code != E_FORBIDDEN && err->code != E_NOT_FOUND)
+                return false;
+        kube_status_error(a, answer->status, answer->body, KUBE_CREATE, &said, NULL);
+        return err->code == E_FORBIDDEN ? streq(said.cause, "NamespaceTerminating")
+                                        : streq(said.kind, "namespaces");
 }

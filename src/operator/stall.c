@@ -63,22 +63,13 @@ static void stall_not_installed(struct task *t)
                            kube_api_version(t->doing_type, &t->arena)));
 }
 
-/* The namespace goes, and the request with it: nothing is made there any more. */
-static bool namespace_ends(const struct task *t, const struct kube_status *said, const struct err *err)
-{
-        if (t->doing != KUBE_CREATE)
-                return false;
-        return (err->code == E_FORBIDDEN && streq(said->cause, "NamespaceTerminating")) ||
-               (err->code == E_NOT_FOUND && streq(said->kind, "namespaces"));
-}
-
 bool stall_by(struct task *t, const struct kube_answer *answer, const struct err *err)
 {
         struct kube_status said = {.reason = "", .message = "", .cause = "", .kind = ""};
 
         if (answer && answer->status)
                 kube_status_error(&t->arena, answer->status, answer->body, t->doing, &said, NULL);
-        if (namespace_ends(t, &said, err))
+        if (answer && t->doing == KUBE_CREATE && kube_namespace_ends(&t->arena, answer, err))
                 item_end(t->item, meta_str(t->view.request, "uid"));
         else if (err->code == E_FORBIDDEN)
                 stall_forbidden(t, &said, err);
