@@ -5,6 +5,7 @@
  *   run_pod.c       what the kubelet says about a pod
  *   run_seen.c      what everything together says about the run
  *   run_progress.c  how the request's status tells it
+ *   run_controls.c  what the request says of it
  *   run_control.c   one attempt after another
  */
 #pragma once
@@ -17,6 +18,8 @@
 
 enum run_look { LOOK_UNDER_WAY, LOOK_FAILED, LOOK_DONE };
 
+/* The kubelet expands $(VAR) in commands, arguments and values of the environment; "$$" is a plain "$". */
+const char *run_escaped(struct arena *a, const char *text);
 /* One object as the server has it, or NULL. */
 const struct object *run_look_up(const struct view *v, struct decision *d, const struct kube_type *type,
                                  const char *name, enum run_look *ret_look);
@@ -38,8 +41,8 @@ struct run_pod {
         bool over;           /* phase Succeeded or Failed: nothing of it runs any more */
         const char *phase, *reason, *message;
         const char *disruption, *disruption_message; /* why the cluster ends it; NULL: it does not */
-        const char *workload; /* the container's name */
-        bool started, ended;  /* the workload */
+        const char *workload;                        /* the container's name */
+        bool started, ended;                         /* the workload */
         usec_t started_at, finished_at;
         int64_t exit_code;
         const char *end_reason;  /* the kubelet's: OOMKilled, Error, … */

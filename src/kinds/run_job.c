@@ -12,8 +12,7 @@ enum { UID_DEFAULT = 1000, GRACE_DEFAULT = 30, GRACE_MAX = 7 * 86400, TOKEN_SECO
 #define DATA_DIR    "/sonde-data"
 #define ACCOUNT_DIR "/var/run/secrets/kubernetes.io/serviceaccount"
 
-/* The kubelet expands $(VAR) in commands, arguments and values of the environment; "$$" is a plain "$". */
-static const char *escaped(struct arena *a, const char *text)
+const char *run_escaped(struct arena *a, const char *text)
 {
         char *out = arena_alloc(a, 2 * strlen(text) + 1), *p = out;
 
@@ -36,7 +35,7 @@ static struct json *member(struct arena *a, struct json *object, const char *key
 static void add_env(struct arena *a, struct json *env, const char *name, const char *value)
 {
         if (value && !json_find_named(env, name))
-                json_append(env, json_build(a, "{'name': %s, 'value': %s}", name, escaped(a, value)));
+                json_append(env, json_build(a, "{'name': %s, 'value': %s}", name, run_escaped(a, value)));
 }
 
 static void add_env_field(struct arena *a, struct json *env, const char *name, const char *path)
@@ -81,7 +80,7 @@ static struct json *helper(const struct view *v, const struct run_job *job, cons
 static void add_option(struct arena *a, struct json *command, const char *name, const char *value)
 {
         json_append(command, json_string(a, name));
-        json_append(command, json_string(a, escaped(a, value)));
+        json_append(command, json_string(a, run_escaped(a, value)));
 }
 
 static struct json *stage_container(const struct view *v, const struct run_job *job)

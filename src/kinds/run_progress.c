@@ -80,6 +80,16 @@ static const char *clock_time(struct arena *a, usec_t when, usec_t near)
         return arena_printf(a, "%s %llu %.5s", months[(month - 1) % 12], (unsigned long long)date, text + 11);
 }
 
+/* "15:12Z (15:08-15:21)", for a column of kubectl's; without a range that is less than a minute. */
+static const char *eta_text(struct arena *a, const struct eta *eta, usec_t updated)
+{
+        const char *low = clock_time(a, eta->low, eta->mid), *high = clock_time(a, eta->high, eta->mid);
+        const char *mid = clock_time(a, eta->mid, updated);
+
+        return streq(low, high) ? arena_printf(a, "%sZ", mid)
+                                : arena_printf(a, "%sZ (%s-%s)", mid, low, high);
+}
+
 static void set_estimate(struct arena *a, struct json *progress, const struct eta *eta, usec_t updated)
 {
         if (!eta->known)
@@ -88,10 +98,7 @@ static void set_estimate(struct arena *a, struct json *progress, const struct et
                  json_build(a, "{'low': %p, 'mid': %p, 'high': %p, 'basis': %s}",
                             (void *)time_json(a, eta->low), (void *)time_json(a, eta->mid),
                             (void *)time_json(a, eta->high), eta->basis));
-        json_set(a, progress, "eta",
-                 json_string(a, arena_printf(a, "%sZ (%s-%s)", clock_time(a, eta->mid, updated),
-                                             clock_time(a, eta->low, eta->mid),
-                                             clock_time(a, eta->high, eta->mid))));
+        json_set(a, progress, "eta", json_string(a, eta_text(a, eta, updated)));
 }
 
 /* The first attempt's, whatever came after it. */

@@ -2,6 +2,7 @@
  * The profiler's Job, started as upstream's v0.9.0 starts it, and the kind's registration.
  */
 #include "kinds/dgdr/internal.h"
+#include "kinds/run_internal.h"
 
 const struct kube_type DGDR = {
         "nvidia.com", "v1alpha1", "dynamographdeploymentrequests", "DynamoGraphDeploymentRequest",
@@ -56,25 +57,12 @@ static const char *config_text(const struct view *v, const struct dgdr_spec *spe
         return json_print(a, config); /* JSON is YAML */
 }
 
-/* The kubelet expands $(VAR) in arguments; "$$" is a plain "$". */
-static struct json *literal(struct arena *a, const char *text)
-{
-        _cleanup_(buf_done) struct buf b = BUF_INIT(SIZE_MAX);
-
-        for (; *text; text++) {
-                if (*text == '$')
-                        buf_addc(&b, '$');
-                buf_addc(&b, *text);
-        }
-        return json_string(a, buf_cstr(&b));
-}
-
 static struct json *arguments(const struct view *v, const struct dgdr_spec *spec)
 {
         struct arena *a = v->arena;
         struct json *args = json_build(a, "['--profile-config']");
 
-        json_append(args, literal(a, config_text(v, spec)));
+        json_append(args, json_string(a, run_escaped(a, config_text(v, spec))));
         if (spec->gpu_discovery)
                 json_append(args, json_string(a, "--enable-gpu-discovery"));
         return args;
@@ -181,11 +169,12 @@ bool dgdr_plan_run(const struct view *v, struct decision *d, const struct run *r
         static const char *const files[] = {"config_with_planner.yaml", "mocker_config_with_planner.yaml",
                                             "final_config.yaml", NULL};
         const struct dgdr_settings *settings = v->settings;
+        bool made = run->names.job && view_child(v, &KUBE_JOB, run->names.job); /* and never made again */
         struct run_job job = {
                 .pod_image = settings->pod_image,
                 .run_dir = DATA_DIR,
-                .container = container(v, spec),
-                .pod = pod(v, spec),
+                .container = made ? NULL : container(v, spec),
+                .pod = made ? NULL : pod(v, spec),
                 .labels = labels(v),
                 .files = files,
                 .rules = spec->api_access ? rules(v) : NULL,

@@ -423,6 +423,10 @@ static void settle_after(struct turn *t)
                 return;
         if (streq(state, "Ready") && can_apply(t) && !json_at(t->status, "deployment"))
                 set_state(t, "Deploying"); /* asked for later */
+        if (streq(state, "Deploying") && !t->spec.auto_apply && !json_at(t->status, "deployment")) {
+                set_state(t, "Ready"); /* taken back in time */
+                tell_ready(t, "SpecGenerated", "Generated spec is available in status.generatedDeployment");
+        }
         state = new_state(t);
         if ((streq(state, "Deploying") || json_at(t->status, "deployment")) && !follow_deployment(t))
                 return;
