@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+"""`sonde operator` with an account of its own on a real control plane: a grant that is missing, and a namespace that goes."""
+
+import base64
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from sonde_test import ROOT, ControlPlane, Process, diag, main, program, wait
+
+PATIENCE = 90
+GROUP = "/apis/nvidia.com/v1alpha1"
+DGDRS = "dynamographdeploymentrequests"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+SPEC = {"model": "m", "backend": "vllm", "profilingConfig": {
+    "profilerImage": "registry.example/profiler:1", "config": {"sla": {"isl": 3000, "osl": 500, "ttft": 50, "itl": 10}}}}
+GROUPS = ["", "nvidia.com", "rbac.authorization.k8s.io", "events.k8s.io"]
+
+
+def ok(answer):
+    status, body = answer
+    assert status in (200, 201), (status, body)
+    return body
+
+
+def rules(groups):
+    """May look at everything, and write what is in GROUPS."""
+    return [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": groups, "resources": ["*"], "verbs": ["*"]}]
+
+
+@contextlib.contextmanager
+def account(ns):
+    """A kubeconfig of a service account in NS with the role "operator" there: all but Jobs may be written."""
+    api = cluster.api()
+    ok(api.post(f"/api/v1/namespaces/{ns}/serviceaccounts", {"metadata": {"name": "operator"}}))
+    ok(api.post(f"{RBAC}/namespaces/{ns}/roles", {"metadata": {"name": "operator"}, "rules": rules(GROUPS)}))
+    ok(api.post(f"{RBAC}/namespaces/{ns}/rolebindings", {
+        "metadata": {"name": "operator"}, "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": ns}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"}}))
+    token = ok(api.post(f"/api/v1/namespaces/{ns}/serviceaccounts/operator/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}))["status"]["token"]
+    with open(cluster.file("pki", "ca.crt"), "rb") as f:
+        authority = base64.b64encode(f.read()).decode()
+    with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
+        json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "x",
+                   "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                   "clusters": [{"name": "c", "cluster": {"server": "https://%s:%d" % cluster.address,
+                                                          "certificate-authority-data": authority}}],
+                   "users": [{"name": "u", "user": {"token": token}}]}, file)
+        file.flush()
+        yield file.name
+
+
+@contextlib.contextmanager
+def operator(kubeconfig, ns):
+    with Process(program("sonde"), "operator", "--kubeconfig", kubeconfig, "--namespace", ns, "--log-format", "logfmt",
+                 "--health-probe-bind-address", "0") as process:
+        process.expect("Started", PATIENCE)
+        yield process
+        process.signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0, process.lines[-10:]
+
+
+def create(ns, name):
+    ok(cluster.api().post(f"{GROUP}/namespaces/{ns}/{DGDRS}", {
+        "apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": name}, "spec": SPEC}))
+
+
+def stalled(ns, name):
+    status = cluster.api().get(f"{GROUP}/namespaces/{ns}/{DGDRS}/{name}")[1].get("status", {})
+    return next((c for c in status.get("conditions", []) if c["type"] == "Stalled" and c["status"] == "True"), None)
+
+
+def a_missing_grant_is_told_and_then_enough():
+    """F10: what may not be created is told with what to grant, and made when it is granted"""
+    with cluster.namespace("grants") as ns, account(ns) as kubeconfig, operator(kubeconfig, ns):
+        create(ns, "r")
+        told = wait(lambda: stalled(ns, "r"), PATIENCE, "the request to be stalled")
+        assert told["reason"] == "Forbidden" and 'cannot create resource "jobs"' in told["message"], told
+        assert "grant the operator's account the verb 'create' on 'jobs' of API group 'batch'" in told["message"], told
+        ok(cluster.api().patch(f"{RBAC}/namespaces/{ns}/roles/operator", {"rules": rules(GROUPS + ["batch"])}))
+        wait(lambda: cluster.api().get(f"/apis/batch/v1/namespaces/{ns}/jobs/profile-r")[0] == 200, PATIENCE, "the Job")
+        wait(lambda: not stalled(ns, "r"), PATIENCE, "the condition to be taken back")
+
+
+def a_namespace_goes_without_a_word():
+    """F12: while its namespace is deleted nothing is made for a request, and nothing is logged about it"""
+    with cluster.namespace("grants") as home, cluster.namespace("goes") as ns, account(home) as kubeconfig:
+        api = cluster.api()
+        # Of the cluster: a role in the namespace goes with it, and what comes then is a true lack of grants.
+        ok(api.post(f"{RBAC}/clusterroles", {"metadata": {"name": ns}, "rules": rules(GROUPS + ["batch"])}))
+        subject = [{"kind": "ServiceAccount", "name": "operator", "namespace": home}]
+        ok(api.post(f"{RBAC}/clusterrolebindings", {
+            "metadata": {"name": ns}, "subjects": subject,
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": ns}}))
+        try:
+            with operator(kubeconfig, ns) as process:
+                create(ns, "r")
+                wait(lambda: api.get(f"/apis/batch/v1/namespaces/{ns}/jobs/profile-r")[0] == 200, PATIENCE, "the Job")
+                begin = len(process.lines)
+                api.delete(f"/api/v1/namespaces/{ns}")
+                wait(lambda: api.get(f"/api/v1/namespaces/{ns}")[0] == 404, PATIENCE, "the namespace to be gone")
+                diag("\n".join(process.lines[begin:]))
+                assert process.lines[begin:] == [], process.lines[begin:]
+        finally:
+            api.delete(f"{RBAC}/clusterrolebindings/{ns}")
+            api.delete(f"{RBAC}/clusterroles/{ns}")
+
+
+with ControlPlane.shared() as cluster:
+    for path in "deploy/crds/dynamographdeploymentrequests.yaml", "test/kinds/dgd-crd.yaml":
+        cluster.kubectl("apply", "-f", os.path.join(ROOT, path))
+    wait(lambda: cluster.api().get(f"{GROUP}/{DGDRS}")[0] == 200, PATIENCE, "the kind to be served")
+    main(a_missing_grant_is_told_and_then_enough, a_namespace_goes_without_a_word)
