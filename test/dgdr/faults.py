@@ -19,17 +19,19 @@ All cases run side by side, each in a namespace of its own with an operator of i
 
 import concurrent.futures
 import contextlib
+import copy
 import functools
 import os
 import sys
 import threading
 import time
+import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from dgdr_play import DGDRS, DGDS, GROUP, PATIENCE, SPEC, World, condition, now, ok
 from dgdr_record import KINDS, Recorder, difference, of_one_attempt
 from fault_proxy import FaultProxy
-from sonde_test import ControlPlane, Engine, diag, main, wait
+from sonde_test import ROOT, ControlPlane, Engine, diag, main, wait
 
 AT_ONCE = 6  # stages that are busy
 REST = 1.0  # how long nothing happens, where nothing must
@@ -191,21 +193,24 @@ class Stage:
         self.record.check_status(play.uid)
         self.record.check_unchanged(self.strangers)
 
-    def same_end(self, play=None, mask=lambda state: state, rename=None, extra=None, reasons=()):
-        """I1 and I2. EXTRA: counts that the fault adds by itself; REASONS: events beside the reference's, or "some"."""
+    def same_end(self, play=None, mask=lambda state: state, rename=None, extra=None):
+        """I1 and I2. EXTRA: counts that the fault adds by itself."""
         play = play or self.play
-        differs = difference(mask(REFERENCE.state), mask(self.record.end_state(play.uid, rename)))
+        differs = difference(mask(copy.deepcopy(REFERENCE.state)), mask(self.record.end_state(play.uid, rename)))
         assert not differs, "\n".join(differs)
         counts = dict(REFERENCE.counts)
         for key, n in (extra or {}).items():
             counts[key] = counts.get(key, 0) + n
         found = self.record.counts(play.uid, rename)
         assert found == counts, "\n".join(difference(counts, found))
+
+    def told(self, reasons=(), play=None):
+        """The events are the reference's and REASONS; "some": some of the reference's; "any": other ones as well."""
         if reasons == "some":  # an event may be lost with its process, but is never there twice
             told = self.reasons(play)
             assert len(told) == len(set(told)) and set(told) <= set(REASONS), told
         elif reasons != "any":
-            wait(lambda: self.reasons(play) == sorted(REASONS + list(reasons)), 10, lambda_text(lambda: self.reasons(play)))
+            wait(lambda: self.reasons(play) == sorted(REASONS + list(reasons)), 30, lambda_text(lambda: f"the events, not {self.reasons(play)}"))
 
     def goes(self, play=None, but=()):
         """I5: the request is deleted, and all that it owned goes."""
@@ -217,10 +222,11 @@ class Stage:
         self.record.quiet(world.api, 0.3)
         self.record.check_unchanged(self.strangers)
 
-    def finish(self, **more):
-        self.converged()
-        self.same_end(**more)
-        self.goes()
+    def finish(self, play=None, reasons=(), **more):
+        self.told(reasons, play)  # first: what is still to be told goes with the process
+        self.converged(play)
+        self.same_end(play, **more)
+        self.goes(play)
 
     def touch(self, key="touched"):
         """Changes something that means nothing."""
@@ -292,7 +298,7 @@ def side_by_side(variants, run):
             run(variant)
         except Exception as e:  # pylint: disable=broad-except
             failed.append(f"{variant}: {e!r}")
-            diag(f"{variant}: {e}")
+            diag(f"{variant}: {traceback.format_exc()}")
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(one, variants))
     assert not failed, "; ".join(failed)
@@ -376,7 +382,7 @@ def f03_names_taken():
                 drive(s.play)
                 s.converged()
                 untouched(s)
-                s.same_end(rename=(r"profile-a-[0-9a-z]{8}\b", "profile-a"), mask=without_job_names)
+                s.same_end(rename=(r"profile-a-[0-9a-z]{8}\b", "profile-a"))
                 s.goes(but=("profile-a",))
             elif what == "a-planner-data":  # the profiler's own wish, which is refused
                 drive(s.play)
@@ -395,11 +401,6 @@ def f03_names_taken():
                 drive(s.play)
                 s.finish(reasons=["NameConflict"])
     side_by_side(TAKEN, taken)
-
-
-def without_job_names(state):
-    """The access objects have the wanted name, whatever the Job's."""
-    return state
 
 
 def succeeds_later(play):
@@ -476,10 +477,11 @@ def f06_too_many_requests():
             assert not any(line == "lost" for line in s.operator.process.lines)
             drive(s.play)
             s.record.quiet(world.api, REST)
+            s.told()
             s.same_end()
             s.goes()
     side_by_side([(long, ""), (some, "match WRITE *namespaces/* every=5 -> answer 429 retry-after=1\n"),
-                  (some, "match WRITE *namespaces/* every=2 -> answer 429\n"),
+                  (some, "match WRITE *namespaces/* every=5 -> answer 429\n"),
                   (some, "match GET *namespaces/* every=2 -> answer 429\n")], lambda v: v[0](v[1]))
 
 
@@ -587,7 +589,7 @@ def f12_namespace_terminating():
         with Stage(before=lambda stage: ok(world.api.post(stage.path("configmaps"), hold))) as s:
             drive(s.play, stop=point)
             ok(world.api.delete(f"/api/v1/namespaces/{s.ns}"))
-            wait(lambda: set(s.record.now()) <= {("configmaps", "hold")}, PATIENCE, lambda_text(lambda: sorted(s.record.now())))
+            wait(lambda: set(s.record.now()) <= {("configmaps", "hold")}, PATIENCE, lambda_text(lambda: f"all to go, not {sorted(s.record.now())}"))
             s.record.quiet(world.api, REST)
             n = len(s.record.seen)
             s.operator.process.stop(PATIENCE)
@@ -600,6 +602,569 @@ def f12_namespace_terminating():
             ok(world.api.patch(s.path("configmaps", "hold"), {"metadata": {"finalizers": None}}))
             wait(lambda: world.api.get(f"/api/v1/namespaces/{s.ns}")[0] == 404, PATIENCE, "the namespace to go")
     side_by_side([0, 1, 3, 7], ends)
+
+
+# --- F11: kinds that come and go -----------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def own_server():
+    """A server whose CRDs may be taken away."""
+    with (ControlPlane() if WHICH == "cluster" else Engine("--no-node", "--no-fsync")) as server:
+        yield server
+
+
+def ready_once(play):
+    drive(play)
+    assert len(play.jobs()) == 1, play.jobs()
+    meta = play.object(f"{DGDS}/a-dgd")["metadata"]
+    assert meta["labels"]["sonde.dev/request"] == play.uid, meta
+    ok(play.api.delete(f"{GROUP}/namespaces/{play.ns}/{DGDS}/a-dgd"))
+    play.state("DeploymentDeleted")
+
+
+def f11_kinds_not_installed():
+    """F11: CRDs missing at the start, removed and installed again while it runs: it waits, lives on, and goes on"""
+    crds = {DGDRS: "deploy/crds/dynamographdeploymentrequests.yaml", DGDS: "test/kinds/dgd-crd.yaml"}
+
+    def remove(which, plural):
+        which.server.kubectl("delete", "crd", f"{plural}.nvidia.com")
+        wait(lambda: which.api.get(f"{GROUP}/{plural}")[0] == 404, PATIENCE, f"{plural} to be gone")
+
+    def install(which, plural):
+        which.server.kubectl("apply", "-f", os.path.join(ROOT, crds[plural]))
+        wait(lambda: which.api.get(f"{GROUP}/{plural}")[0] == 200, PATIENCE, f"{plural} to be served")
+
+    def recreated(which, ns):
+        def made():
+            try:
+                return which.create(ns, "a", SPEC, autoApply=True)
+            except AssertionError:  # the kind is served a moment before it takes objects
+                return None
+        return wait(made, PATIENCE, "a request")
+
+    with own_server() as server, World(WHICH, server) as own, server.namespace("kinds") as ns:
+        remove(own, DGDRS)
+        with own.operator(ns, synced=False) as operator:
+            time.sleep(3)
+            assert operator.process.popen.poll() is None, operator.process.lines
+            assert not any("error" in line and "level=error" in line for line in operator.process.lines[5:]), operator.process.lines
+            install(own, DGDRS)
+            ready_once(recreated(own, ns))
+            play = recreated_after_delete(own, ns, recreated)
+            remove(own, DGDS)
+            drive(play, stop=5)
+            play.succeed()
+            play.wait(lambda s: condition(s, "Stalled").get("reason") == "KindNotInstalled", "KindNotInstalled")
+            install(own, DGDS)
+            succeeds_later(play)
+            remove(own, DGDRS)
+            wait(lambda: not own.api.get(f"/apis/batch/v1/namespaces/{ns}/jobs")[1]["items"] or WHICH == "cluster", PATIENCE, "the Job to go")
+            own.api.delete(f"{GROUP}/namespaces/{ns}/{DGDS}/a-dgd")
+            install(own, DGDRS)
+            ready_once(recreated(own, ns))
+            assert operator.process.popen.poll() is None, operator.process.lines
+
+
+def recreated_after_delete(own, ns, recreated):
+    ok(own.api.delete(f"{GROUP}/namespaces/{ns}/{DGDRS}/a"))
+    return recreated(own, ns)
+
+
+# --- F22 to F24: what the watches show -------------------------------------------------------------------------------------------
+
+WATCHES = (
+    "match WATCH * always -> duplicate lines=1", "match WATCH * always -> duplicate lines=3", "match WATCH * always -> replay lines=4",
+    "match WATCH * always -> cut ms=300", "match WATCH * always -> cut lines=1", "match WATCH * every=2 -> expired lines=2",
+    "match WATCH * always -> merge", "match WATCH * always -> stall ms=1200 lines=2", "match WATCH *pods* always -> stall ms=1500 lines=1",
+    "match WATCH *jobs* always -> stall ms=1500 lines=1", "match WATCH *configmaps* always -> stall ms=1500 lines=2",
+    "match WATCH *deploymentrequests* always -> stall ms=1500 lines=3", "match WATCH *jobs* always -> silent lines=1 ms=2000",
+    "match LIST * always -> stale",
+)
+
+
+def f22_watches_disturbed():
+    """F22: events twice, late, out of order across kinds, in lumps or not at all, and seeded mixtures: the same end"""
+    def disturbed(what):
+        script, seed = (what + "\n", None) if isinstance(what, str) else (None, what)
+        with Stage(script=script, seed=seed, patient=True) as s:
+            drive(s.play)
+            s.finish(reasons="some" if seed else ())
+    side_by_side(WATCHES + (1, 2, 3), disturbed)
+
+
+def f23_own_writes_late():
+    """F23: own writes come to the cache late, of each kind: nothing is written twice for that"""
+    def late(variant):
+        kind, lines = variant
+        with Stage(script=f"match WATCH *{kind}* always -> stall ms=2000 lines={lines}\n", patient=True) as s:
+            drive(s.play)
+            s.record.quiet(world.api, REST)
+            s.told()
+            s.same_end()
+            log = [e for e in s.proxy.log() if e["event"] == "write"]
+            assert all(e["status"] < 300 for e in log), [e for e in log if e["status"] >= 300]
+            seen = s.record.writes(s.play.uid)
+            assert len(log) == seen + len(REASONS), f"{len(log)} writes, of which {seen} and {len(REASONS)} events are to be seen"
+            s.converged()
+            s.goes()
+    side_by_side([("deploymentrequests", 1), ("deploymentrequests", 2), ("deploymentrequests", 4), ("jobs", 1), ("configmaps", 1),
+                  ("configmaps", 2), ("dynamographdeployments", 1)], late)
+
+
+def f24_deletions_missed():
+    """F24: DELETED is missed and seen only as absence in a list: of ConfigMap, Job, deployment and request"""
+    def missed(variant):
+        kind, name, steps, then = variant
+        with Stage(script="match WATCH * always -> cut ms=200\n") as s:
+            drive(s.play, stop=steps)
+            s.proxy.script(f"match WATCH */{kind}?* always -> answer 503\nmatch LIST */{kind}?* always -> answer 503\n"
+                           "match WATCH * always -> cut ms=200\n")
+            faults = s.proxy.count("answer-503")
+            wait(lambda: s.proxy.count("answer-503") > faults, PATIENCE, "the operator to be blind")
+            ok(world.api.delete(s.path(kind, name), BACKGROUND))
+            wait(lambda: (kind, name) not in s.record.now(), PATIENCE, "it to be gone")
+            time.sleep(0.3)
+            s.proxy.script(f"match WATCH */{kind}?* nth=1 -> expired\n")
+            then(s)
+
+    def made_again(s):
+        wait(lambda: s.play.object("configmaps/dgdr-status-a"), PATIENCE, "another ConfigMap")
+        drive(s.play, start=3)
+        extra = {("create", "configmaps", "dgdr-status-a"): 1, ("delete", "configmaps", "dgdr-status-a"): 1}
+        s.finish(extra=extra)
+
+    def ends(state, reason):
+        def check(s):
+            status = s.play.state(state)
+            assert condition(status, "Ready")["reason"] == reason, status
+            s.converged()
+            s.goes()
+        return check
+
+    def nothing_left(s):
+        wait(lambda: {name for _, name in s.record.listed(world.api)} == set(STRANGERS), PATIENCE, "nothing to be left")
+        s.record.quiet(world.api, REST)
+        s.record.check_jobs(s.play.uid)
+        s.record.check_unchanged(s.strangers)
+    side_by_side([("configmaps", "dgdr-status-a", 3, made_again), ("jobs", "profile-a", 3, ends("Failed", "JobDeleted")),
+                  (DGDS, "a-dgd", 7, ends("DeploymentDeleted", "DeploymentDeleted")), (DGDRS, "a", 3, nothing_left)], missed)
+
+
+# --- F25, F27: the same name again -------------------------------------------------------------------------------------------------
+
+HASHED = (r"profile-a-[0-9a-z]{8}\b", "profile-a")
+
+
+def drive_after_another(s, play):
+    """Where the one before has left its deployment, which outlives it, that must go first."""
+    old = s.play.object(f"{DGDS}/a-dgd")
+    drive(play, stop=5)
+    play.succeed()
+    if old:
+        s.stalls("NameConflict", play)
+        assert s.play.object(f"{DGDS}/a-dgd")["metadata"]["uid"] == old["metadata"]["uid"]
+        ok(world.api.delete(s.path(DGDS, "a-dgd")))
+    succeeds_later(play)
+
+
+def not_of(play, record):
+    """Nothing of another request has ever become PLAY's."""
+    for _, _, item in record.seen:
+        owners = {o["uid"] for o in item["metadata"].get("ownerReferences", [])}
+        assert play.uid not in owners or len(owners) == 1, item
+
+
+def f25_recreated():
+    """F25: deleted and created again under the same name, at every point: the new one is new, and adopts nothing"""
+    def recreated(point):
+        with Stage() as s:
+            drive(s.play, stop=point)
+            s.play.delete()
+            play = s.request()
+            assert play.uid != s.play.uid
+            drive_after_another(s, play)
+            s.finish(play, rename=HASHED, reasons="any")
+            not_of(play, s.record)
+    side_by_side(range(len(STEPS) + 1), recreated)
+
+
+def f27_job_names():
+    """F27: a Job's name is never used twice within a request; beside an old Job that lingers another name is taken"""
+    def attempts(_):
+        with Stage() as s:
+            drive(s.play, stop=2)
+            s.play.edit(suspend=True)
+            s.play.wait(lambda st: condition(st, "Suspended").get("status") == "True" and st["state"] == "Pending", "a rest")
+            wait(lambda: not s.play.jobs(), PATIENCE, "the Job to go")
+            s.play.edit(suspend=False)
+            s.play.wait(lambda st: st["run"]["attempt"] == 2, "attempt 2")
+            drive(s.play, stop=2)
+            s.play.evict()
+            s.play.wait(lambda st: st["run"]["attempt"] == 3, "attempt 3")
+            drive(s.play)
+            s.converged()
+            names = [name for what, kind, name in s.record.counts(s.play.uid) if what == "create" and kind == "jobs"]
+            assert names == ["profile-a", "profile-a-2", "profile-a-3"], names
+            s.goes()
+
+    def lingering(_):
+        with Stage() as s:
+            drive(s.play, stop=2)
+            job = s.path("jobs", "profile-a")
+            ok(world.api.patch(job, {"metadata": {"finalizers": ["example.com/hold"]}}))
+            s.play.delete()
+            play = s.request()
+            drive_after_another(s, play)
+            old = ok(world.api.get(job))
+            assert old["metadata"]["ownerReferences"][0]["uid"] == s.play.uid, old
+            ok(world.api.patch(job, {"metadata": {"finalizers": None}}))
+            s.finish(play, rename=HASHED, reasons="any")
+            not_of(play, s.record)
+    side_by_side([attempts, lingering], lambda f: f(None))
+
+
+# --- F26: the Job --------------------------------------------------------------------------------------------------------------------
+
+
+def attempts_more(n, alive=True):
+    """What N attempts more leave. ALIVE: their Jobs had to be deleted, with their pods."""
+    extra = {("create", "jobs", "profile-a"): n, ("create", "pods", "profile-a-"): n}
+    return {**extra, ("delete", "jobs", "profile-a"): n, ("delete", "pods", "profile-a-"): n} if alive else extra
+
+
+NUMBERED = (r"profile-a-[2-9]\b", "profile-a")
+
+
+def job_deleted(s):
+    """deleted by somebody while it runs"""
+    drive(s.play, stop=3)
+    ok(world.api.delete(s.path("jobs", "profile-a"), BACKGROUND))
+    fails(s, "JobDeleted")
+
+
+def job_expired(s):
+    """deleted by its TTL after the end"""
+    drive(s.play)
+    ok(world.api.delete(s.path("jobs", "profile-a"), BACKGROUND))
+    wait(lambda: not s.play.jobs(), PATIENCE, "the Job to go")
+    s.converged()
+    assert s.play.status()["state"] == "Ready"
+    s.goes()
+
+
+def job_suspended(s):
+    """its own suspend set by somebody: not relied upon"""
+    drive(s.play, stop=3)
+    ok(world.api.patch(s.path("jobs", "profile-a"), {"spec": {"suspend": True}}))
+    drive(s.play, start=3)
+
+    def mask(state):
+        state["jobs", "profile-a"]["spec"].pop("suspend", None)
+        return state
+    s.finish(mask=mask)
+
+
+def job_completes_unseen(s):
+    """complete before anybody looks again"""
+    drive(s.play, stop=5)
+    s.operator.kill()
+    s.play.succeed()
+    wait(lambda: any(c["type"] == "Complete" for c in s.play.jobs()[0]["status"].get("conditions", [])), PATIENCE, "complete")
+    s.operator.start()
+    succeeds_later(s.play)
+    s.finish(reasons="some")
+
+
+def job_fails(s):
+    """its pod fails, and it may not make another"""
+    drive(s.play, stop=3)
+    s.play.fail()
+    status = fails(s, "WorkloadFailed")
+    assert status["profilingPhase"] == "Failed" and status["profilingProgress"]["failedPhase"] == "Initializing", status
+
+
+def job_too_late(s):
+    """spec.timeout passes"""
+    s.play.edit(timeout="3s")
+    drive(s.play, stop=2)
+    fails(s, "DeadlineExceeded")
+    assert not s.play.jobs() or WHICH == "cluster", s.play.jobs()
+
+
+def pod_evicted(s):
+    """evicted: another attempt"""
+    drive(s.play, stop=3)
+    s.play.evict()
+    s.play.wait(lambda st: st["run"]["attempt"] == 2, "another attempt")
+    s.play.sequence = 0
+    drive(s.play)
+
+    def mask(state):
+        return {key: item for key, item in of_one_attempt(state).items() if key[0] not in ("jobs", "pods")}
+    s.finish(mask=mask, rename=NUMBERED, extra=attempts_more(1, alive=False), reasons=["Retrying"])
+
+
+def image_missing(s):
+    """the image cannot be pulled, and then can"""
+    gets_a_job(s.play)
+    waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
+    s.play.pod_status(phase="Pending", containerStatuses=s.play._containers(waiting, waiting))  # pylint: disable=protected-access
+    status = s.play.wait(lambda st: condition(st, "Progressing").get("reason") == "ImagePullFailed", "ImagePullFailed")
+    assert "Back-off pulling image" in condition(status, "Progressing")["message"], status
+    drive(s.play)
+    s.finish()
+
+
+def job_controller_late(s):
+    """no pod for a while"""
+    status = s.play.wait(lambda st: condition(st, "Progressing").get("reason") == "PodNotCreated", "PodNotCreated")
+    assert "quota" in condition(status, "Progressing")["message"], status
+    ok(world.api.delete(f"/api/v1/namespaces/{s.ns}/resourcequotas/none"))
+    drive(s.play)
+    s.finish()
+
+
+def no_pods(stage):
+    ok(world.api.post(f"/api/v1/namespaces/{stage.ns}/resourcequotas", {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}))
+    if WHICH == "cluster":  # it counts from when its controller has seen it
+        wait(lambda: ok(world.api.get(f"/api/v1/namespaces/{stage.ns}/resourcequotas/none")).get("status", {}).get("hard"), PATIENCE, "a quota")
+
+
+def fails(s, reason):
+    status = s.play.state("Failed")
+    assert condition(status, "Stalled")["reason"] == reason, status
+    assert status["run"]["outcome"] == "Failed" and status["run"]["reason"] == reason, status
+    s.converged()
+    s.goes()
+    return status
+
+
+JOBS = (job_deleted, job_expired, job_suspended, job_completes_unseen, job_fails, job_too_late, pod_evicted, image_missing)
+
+
+def f26_jobs():
+    """F26: what becomes of a Job: deleted, expired, suspended, complete unseen, failed, too late, evicted, without image or pod"""
+    def fate(case):
+        late = case is job_controller_late
+        with Stage(before=no_pods if late else None, patient=late) as s:
+            case(s)
+    side_by_side(JOBS + (job_controller_late,), fate)
+
+
+# --- F28, F29: what people do to our objects --------------------------------------------------------------------------------------------
+
+
+def f28_config_maps_changed():
+    """F28: a ConfigMap of ours is edited, deleted, loses labels or owner, is made immutable: repaired or told, never lost"""
+    status, output = "dgdr-status-a", "dgdr-output-a"
+
+    def change(s, name, patch):
+        ok(world.api.patch(s.path("configmaps", name), patch))
+
+    def edited(s):
+        change(s, status, {"data": {"status.json": "{broken", "attempt": "many"}})
+        s.play.wait(lambda st: condition(st, "Reporting").get("status") == "False", "Reporting=False")
+        drive(s.play, start=3)
+        s.finish(reasons="any")
+
+    def deleted(name):
+        def run(s):
+            before = s.play.object(f"configmaps/{name}")["metadata"]["uid"]
+            ok(world.api.delete(s.path("configmaps", name)))
+            wait(lambda: (s.play.object(f"configmaps/{name}") or {"metadata": {"uid": before}})["metadata"]["uid"] != before,
+                 PATIENCE, "another one")
+            drive(s.play, start=3)
+            s.finish(extra={("create", "configmaps", name): 1, ("delete", "configmaps", name): 1}, reasons="any")
+        return run
+
+    def unlabelled(name):
+        def run(s):
+            change(s, name, {"metadata": {"labels": None}})
+            wait(lambda: s.play.object(f"configmaps/{name}")["metadata"].get("labels", {}).get("sonde.dev/controller"), PATIENCE, "labels")
+            drive(s.play, start=3)
+            s.finish(reasons="any")
+        return run
+
+    def disowned(name):
+        def run(s):
+            owners = s.play.object(f"configmaps/{name}")["metadata"]["ownerReferences"]
+            change(s, name, {"metadata": {"ownerReferences": None}})
+            s.stalls("NameConflict")
+            change(s, name, {"metadata": {"ownerReferences": owners}})
+            drive(s.play, start=3)
+            s.finish(reasons=["NameConflict"])
+        return run
+
+    def immutable(s):
+        change(s, status, {"immutable": True})
+        code, _ = world.api.patch(s.path("configmaps", status), {"data": {"sequence": "99"}})
+        assert code == 422, code  # the relay cannot tell any more
+        s.play.output()
+        s.play.pod_ends(0)
+        status_ = s.play.wait(lambda st: st.get("deployment", {}).get("created"), "a deployment")
+        assert condition(status_, "Reporting")["status"] == "False", status_
+        is_deployed(s.play)
+        s.converged()
+        s.goes()
+
+    def after_the_end(s):
+        drive(s.play, start=3)
+        change(s, output, {"metadata": {"labels": None}})
+        s.record.quiet(world.api, REST)
+        ok(world.api.delete(s.path("configmaps", output)))
+        s.converged()
+        assert s.play.status()["state"] == "Ready"
+        s.goes()
+
+    def run(case):
+        with Stage() as s:
+            drive(s.play, stop=3)
+            case[1](s)
+    side_by_side([("edited", edited), ("status deleted", deleted(status)), ("output deleted", deleted(output)),
+                  ("status unlabelled", unlabelled(status)), ("output unlabelled", unlabelled(output)),
+                  ("status disowned", disowned(status)), ("output disowned", disowned(output)), ("immutable", immutable),
+                  ("after the end", after_the_end)], run)
+
+
+def f29_deleted_by_force():
+    """F29: the request is deleted while nobody looks, by force, or held by a finalizer that is taken away by hand: all goes"""
+    def unseen(point):
+        with Stage() as s:
+            drive(s.play, stop=point)
+            s.operator.kill()
+            ok(world.api.delete(f"{s.play.path}?gracePeriodSeconds=0"))
+            s.operator.start()
+            gone(s)
+
+    def gone(s):
+        wait(lambda: {name for _, name in s.record.listed(world.api)} <= set(STRANGERS + ("a-dgd",)), PATIENCE, "nothing to be left")
+        s.record.quiet(world.api, REST)
+        s.record.check_jobs(s.play.uid)
+        s.record.check_status(s.play.uid)
+        s.record.check_unchanged(s.strangers)
+
+    def held(point):
+        with Stage() as s:
+            drive(s.play, stop=point)
+            ok(world.api.patch(s.play.path, {"metadata": {"finalizers": ["example.com/hold"]}}))
+            s.play.delete()
+            s.record.quiet(world.api, REST)
+            n = len(s.record.seen)
+            s.operator.process.stop(PATIENCE)
+            s.operator.start()
+            time.sleep(REST)
+            assert len(s.record.seen) == n, s.record.tail()
+            ok(world.api.patch(s.play.path, {"metadata": {"finalizers": None}}))
+            gone(s)
+    side_by_side([(f, point) for f in (unseen, held) for point in (1, 3, 7)], lambda v: v[0](v[1]))
+
+
+# --- F43 to F45 --------------------------------------------------------------------------------------------------------------------------
+
+
+def f43_objects_mutated():
+    """F43: others add labels, annotations, data and a sidecar to our objects at once: no fight, and the same end"""
+    with Stage() as s:
+        mutated, over = {}, threading.Event()
+
+        def mutate():
+            at = 0
+            while not over.is_set():
+                for kind, what, item in s.record.seen[at:]:
+                    at += 1
+                    meta = item["metadata"]
+                    if what == "DELETED" or meta["name"] in STRANGERS or "injected" in meta.get("labels", {}):
+                        continue
+                    patch = {"metadata": {"labels": {"injected": "yes"}, "annotations": {"injected": "yes"}}}
+                    if kind == "configmaps":
+                        patch["data"] = {"injected": "yes"}
+                    if world.api.patch(s.path(kind, meta["name"]), patch)[0] == 200:
+                        mutated[meta["uid"]] = mutated.get(meta["uid"], 0) + 1
+                time.sleep(0.01)
+        mutator = threading.Thread(target=mutate)
+        mutator.start()
+        two = s.play._containers  # pylint: disable=protected-access
+        sidecar = {"name": "sidecar", "image": "i", "imageID": "", "ready": True, "restartCount": 0, "state": {"running": {"startedAt": now()}}}
+        s.play._containers = lambda *states: two(*states) + [sidecar]  # pylint: disable=protected-access
+        try:
+            drive(s.play)
+            s.record.quiet(world.api, REST)
+        finally:
+            over.set()
+            mutator.join()
+        assert len(mutated) >= 8, mutated  # twice: another event was on its way already
+
+        def mask(state):
+            for item in state.values():
+                for where in "labels", "annotations":
+                    item["metadata"].get(where, {}).pop("injected", None)
+                    if not item["metadata"].get(where, True):
+                        del item["metadata"][where]
+                item.get("data", {}).pop("injected", None)
+            return state
+        s.finish(mask=mask)
+
+
+def f44_slow_admission():
+    """F44: a write takes 12 s, before or after it takes effect: waited for, and done once"""
+    def slow(rule):
+        with Stage(script=f"match {rule}\n", patient=True) as s:
+            drive(s.play)
+            s.finish(reasons="some")
+            assert s.proxy.stats()["total"] == 1, s.proxy.stats()
+            again = [e for e in s.proxy.log() if e["event"] == "write" and e["status"] == 409]
+            assert not again, again
+    side_by_side(["POST *jobs* nth=1 -> delay ms=12000", "POST *jobs* nth=1 -> delay-answer ms=12000",
+                  "PATCH *requests/a/status* nth=3 -> delay ms=12000", "POST *dynamographdeployments* nth=1 -> delay-answer ms=12000"], slow)
+
+
+def f45_rolled_back():
+    """F45: a change that cannot be satisfied, then taken back: the new generation counts, and the run ends as if nothing was"""
+    nowhere = {"profilingConfig": {**SPEC["profilingConfig"], "nodeSelector": {"example.com/none": "such"}}}
+    back = {"profilingConfig": {"nodeSelector": None}}
+
+    def stuck(_):
+        with Stage() as s:
+            gets_a_job(s.play)
+            s.play.edit(**nowhere)
+            s.play.wait(lambda st: st["run"]["attempt"] == 2, "attempt 2")
+            gets_a_job(s.play)
+            assert s.play.job()["spec"]["template"]["spec"]["nodeSelector"] == {"example.com/none": "such"}
+            s.play.edit(**back)
+            s.play.wait(lambda st: st["run"]["attempt"] == 3, "attempt 3")
+            drive(s.play)
+            s.finish(mask=of_one_attempt, rename=NUMBERED, extra=attempts_more(2), reasons="any")
+
+    def at_once(_):
+        with Stage() as s:
+            gets_a_job(s.play)
+            s.play.edit(**nowhere)
+            s.play.edit(**back)
+            s.record.quiet(world.api, REST)
+            attempts = s.play.status()["run"]["attempt"]
+            drive(s.play)
+            s.finish(mask=of_one_attempt, rename=NUMBERED, extra=attempts_more(attempts - 1), reasons="any")
+
+    def from_the_start(_):
+        with Stage(**nowhere) as s:
+            gets_a_job(s.play)
+            s.play.edit(**back)
+            s.play.wait(lambda st: st["run"]["attempt"] == 2, "attempt 2")
+            drive(s.play)
+            s.finish(mask=of_one_attempt, rename=NUMBERED, extra=attempts_more(1), reasons="any")
+
+    def invalid(_):
+        with Stage() as s:
+            drive(s.play, stop=3)
+            s.play.edit(profilingConfig={"config": {"sla": {"isl": 0}}})
+            status = s.play.wait(lambda st: condition(st, "SpecAccepted").get("status") == "False", "a refusal")
+            assert status["observedGeneration"] == 1 and status["state"] == "Profiling", status
+            s.play.edit(profilingConfig={"config": {"sla": {"isl": 3000}}})
+            s.play.wait(lambda st: condition(st, "SpecAccepted").get("status") == "True" and st["observedGeneration"] == 3, "acceptance")
+            drive(s.play, start=3)
+            s.finish(mask=of_one_attempt, reasons=["SpecChangeRejected"])
+    side_by_side([stuck, at_once, from_the_start, invalid], lambda f: f(None))
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------------
