@@ -231,7 +231,8 @@ static struct json *status_of(struct arena *a, uint64_t round)
                                 i, time));
         return json_build(
                 a,
-                "{'jobName': 'floor-0-run', 'phase': 'Running', 'conditions': %p, 'attempt': %llu, "
+                "{'run': {'attempt': 1, 'job': 'floor-0-run', 'retries': 0, 'specHash': 'abcdefghij'}, "
+                "'phase': 'Running', 'conditions': %p, 'attempt': %llu, "
                 "'observedGeneration': 1, 'progress': {'attempt': 1, 'job': 'floor-0-run', 'pod': "
                 "'floor-0-run-abcde', "
                 "'podUID': '00000000-0000-0000-0000-000000000000', 'startedAt': %s, 'phase': 'DecodeSweep', "
@@ -241,7 +242,7 @@ static struct json *status_of(struct arena *a, uint64_t round)
                 "{'currentGpus': 4, "
                 "'parallelMapping': 'TP=2/DP=2'}, 'percent': 1, 'updatedAt': %s, 'estimatedCompletion': "
                 "{'low': %s, "
-                "'mid': %s, 'high': %s, 'basis': 'pace'}}}",
+                "'mid': %s, 'high': %s, 'basis': 'pace'}, 'eta': '15:12Z (15:08-15:21)'}}",
                 (void *)conditions, (unsigned long long)round, time, (unsigned long long)round,
                 (unsigned long long)round, (unsigned long long)round, time, time, time, time);
 }

@@ -38,7 +38,7 @@ static usec_t gone_by(const struct object *pod)
         run_pod_read(pod, &p);
         if (p.over)
                 return 0;
-        return p.asked_to_end ? usec_add(usec_add(p.asked_to_end, p.grace), RUN_ENDING_PATIENCE) : USEC_MAX;
+        return p.asked_to_end ? usec_add(usec_add(p.asked_to_end, p.grace), RUN_GONE_PATIENCE) : USEC_MAX;
 }
 
 static usec_t pods_gone_by(const struct view *v, const struct object *job)

@@ -75,8 +75,10 @@ bool run_pod_refused(const struct view *v, struct decision *d, const struct obje
 
 /* ---- run_seen.c */
 
-/* A pod should be gone this long after its grace period; one of a dead node stays. */
+/* A pod should have ended this long after its grace period; one of a dead node stays. */
 #define RUN_ENDING_PATIENCE (60 * USEC_PER_SEC)
+/* Until then it may still run: a kubelet may notice a deletion only after a minute and a half. */
+#define RUN_GONE_PATIENCE (5 * 60 * USEC_PER_SEC)
 
 /* A sentence in the arena, cut at 500 bytes. */
 const char *run_sentence(const struct view *v, const char *fmt, ...) _printf_(2, 3);

@@ -67,7 +67,8 @@ class Seen:
 
     def __init__(self, ns):
         self.ns = ns
-        self.runs, self.jobs = {}, {}
+        self.runs, self.jobs, self.most_active = {}, {}, {}
+        self._active = {}
         self._changed = threading.Condition()
         for path, take in (f"{GROUP}/namespaces/{ns}/testruns", self._run), (f"/apis/batch/v1/namespaces/{ns}/jobs", self._job):
             version = ok(api.get(path))["metadata"]["resourceVersion"]
@@ -88,9 +89,15 @@ class Seen:
         self.runs.setdefault(run["metadata"]["name"], []).append(run.get("status", {}))
 
     def _job(self, event):
-        meta = event["object"]["metadata"]
+        meta, status = event["object"]["metadata"], event["object"].get("status", {})
+        over = event["type"] == "DELETED" or any(c["status"] == "True" and c["type"] in ("Complete", "Failed")
+                                                 for c in status.get("conditions", []))
         for owner in meta.get("ownerReferences", []):
-            self.jobs.setdefault(owner["name"], set()).add(meta["uid"])
+            name = owner["name"]
+            self.jobs.setdefault(name, {}).setdefault(meta["name"], set()).add(meta["uid"])
+            active = self._active.setdefault(name, set())
+            (active.discard if over else active.add)(meta["uid"])
+            self.most_active[name] = max(self.most_active.get(name, 0), len(active))
 
     def until(self, name, condition, what, seconds=PATIENCE):
         """The first state of run NAME that CONDITION is true of."""
@@ -161,8 +168,10 @@ def with_operator(test):
         with server.namespace("e2e") as ns, Operator() as operator:
             seen = Seen(ns)
             test(ns, operator, seen)
-            twice = {name: uids for name, uids in seen.jobs.items() if len(uids) != 1}
+            twice = {job: uids for jobs in seen.jobs.values() for job, uids in jobs.items() if len(uids) != 1}
             assert not twice, f"Jobs were made twice: {twice}"
+            together = {name: most for name, most in seen.most_active.items() if most > 1}
+            assert not together, f"Jobs of one run were there at once: {together}"
     wrapped.__name__, wrapped.__doc__ = test.__name__, test.__doc__
     return wrapped
 
@@ -181,6 +190,30 @@ def work(name):
     return {**script(*WORK), "env": [{"name": "NAME", "value": name}]}
 
 
+# What is begun again goes on from where it was: the first attempt waits to be ended, the second one is done at once.
+RESUMABLE = ("R='" + REPORT + "'", "cd $SONDE_RUN_DIR",
+             "if test -e checkpoint.json; then $R --phase Second --message again; cp checkpoint.json result.json; exit 0; fi",
+             "echo '{\"points\": [1, 2]}' > checkpoint.json", "$R --phase First --message begun",
+             "trap 'exit 143' TERM; sleep 1000 & wait")
+
+
+def begun(ns, seen, name, **more):
+    """A run of RESUMABLE that has reported its first state, and its pod."""
+    run(ns, name, script(*RESUMABLE), graceSeconds=20, **more)
+    first = seen.until(name, lambda s: progress(s).get("phase") == "First", "its first state")
+    # A kubelet that is told of a deletion before it has told of the start may take a minute to notice.
+    [pod] = wait(lambda: [p for p in pods(ns, first["run"]["job"]) if p["status"].get("phase") == "Running"], PATIENCE, "a running pod")
+    return first, pod
+
+
+def edit(ns, name, **members):
+    return ok(api.request("PATCH", f"{GROUP}/namespaces/{ns}/testruns/{name}", json.dumps({"spec": members}), "application/merge-patch+json"))
+
+
+def gone(ns, job):
+    wait(lambda: api.get(f"/apis/batch/v1/namespaces/{ns}/jobs/{job}")[0] == 404, PATIENCE, f"Job {job} is gone")
+
+
 # --- the tests -----------------------------------------------------------------------------------------------------------
 
 
@@ -191,7 +224,7 @@ def a_run_goes_through_its_phases(ns, operator, seen):
     status = seen.ended("a")
     assert status["phase"] == "Succeeded" and status["result"] == {"of": "a"}, status
     states = [s for s in seen.runs["a"] if s]
-    assert states[0] == {"phase": "Pending", "jobName": "a-run"}, states[0]  # before the Job is made
+    assert states[0]["run"]["job"] == "a-run" and "progress" not in states[0], states[0]  # before the Job is made
     steps = [(p["phase"], p["step"]) for p in map(progress, states) if "step" in p]
     wanted = [("Warm", "1/2"), ("Warm", "2/2")] + [("Work", f"{i}/4") for i in (1, 2, 3, 4)]
     told = list(dict.fromkeys(steps))  # a step may be overtaken by the next, on a machine that is slow enough
@@ -256,17 +289,138 @@ def out_of_memory(ns, _operator, seen):
 @with_operator
 def a_deleted_pod_is_another_attempt(ns, _operator, seen):
     """A pod deleted in mid-run: the Job makes another, which is attempt 2 and goes on from the checkpoint"""
-    run(ns, "d", script("R='" + REPORT + "'", "cd $SONDE_RUN_DIR",
-                        "if test -e checkpoint.json; then $R --phase Second --message again; cp checkpoint.json result.json; exit 0; fi",
-                        "echo '{\"points\": [1, 2]}' > checkpoint.json", "$R --phase First --message begun",
-                        "trap 'exit 143' TERM; sleep 1000 & wait"), backoffLimit=2, graceSeconds=20)
-    first = seen.until("d", lambda s: progress(s).get("phase") == "First", "its first state")
-    [pod] = pods(ns, "d-run")
+    first, pod = begun(ns, seen, "d", backoffLimit=2)
     ok(api.delete(f"/api/v1/namespaces/{ns}/pods/{pod['metadata']['name']}"))
     status = seen.ended("d")
     assert status["phase"] == "Succeeded" and status["attempt"] == 2 and status["result"] == {"points": [1, 2]}, status
     assert progress(status)["startedAt"] == progress(first)["startedAt"]
     assert progress(status)["pod"] != pod["metadata"]["name"]
+
+
+@with_operator
+def a_deleted_pod_is_a_new_job(ns, operator, seen):
+    """A pod that somebody deletes costs a retry: a new attempt with a Job of its own goes on from the checkpoint"""
+    first, pod = begun(ns, seen, "e")
+    ok(api.delete(f"/api/v1/namespaces/{ns}/pods/{pod['metadata']['name']}"))
+    retrying = seen.until("e", lambda s: s.get("reason") == "Retrying", "another attempt")
+    assert "attempt 1 failed: the pod was deleted" in retrying["message"], retrying
+    status = seen.ended("e")
+    attempt = status["run"]["attempt"]  # a server that makes a second pod in the Job may let it claim a number
+    assert status["phase"] == "Succeeded" and attempt in (2, 3) and status["run"]["retries"] == 1, status
+    assert status["run"]["job"] == f"e-run-{attempt}" == progress(status)["job"] and status["run"]["outcome"] == "Succeeded", status
+    assert status["result"] == {"points": [1, 2]} and progress(status)["startedAt"] == progress(first)["startedAt"], status
+    assert len(seen.jobs["e"]) == 2, seen.jobs
+    assert operator.rows() == [("e", attempt, "Succeeded")]
+
+
+@with_operator
+def a_deleted_pod_without_retries(ns, _operator, seen):
+    """With retries 0 a deleted pod is the end, and says so"""
+    _, pod = begun(ns, seen, "z", retries=0)
+    ok(api.delete(f"/api/v1/namespaces/{ns}/pods/{pod['metadata']['name']}"))
+    status = seen.ended("z")
+    assert status["phase"] == "Failed" and status["run"]["attempt"] == 1 and "deleted" in status["message"], status
+    assert len(seen.jobs["z"]) == 1, seen.jobs
+
+
+@with_operator
+def suspended_and_resumed(ns, _operator, seen):
+    """suspend deletes the Job and keeps the data; resuming is a new attempt that uses the checkpoint"""
+    first, _ = begun(ns, seen, "s")
+    edit(ns, "s", suspend=True)
+    suspended = seen.until("s", lambda s: s.get("phase") == "Suspended", "its suspension")
+    assert condition(suspended, "Suspended")["status"] == "True" and condition(suspended, "Stalled")["status"] == "False", suspended
+    gone(ns, "s-run")
+    ok(api.get(f"/api/v1/namespaces/{ns}/configmaps/s-run-results"))
+    edit(ns, "s", suspend=False)
+    status = seen.ended("s")
+    assert status["phase"] == "Succeeded" and status["result"] == {"points": [1, 2]}, status
+    assert status["run"]["attempt"] == 2 and status["run"]["job"] == "s-run-2" and status["run"]["retries"] == 0, status
+    assert condition(status, "Suspended")["status"] == "False" and status["observedGeneration"] == 3, status
+    assert progress(status)["startedAt"] == progress(first)["startedAt"]
+
+
+@with_operator
+def suspended_from_the_start(ns, _operator, seen):
+    """A request that is made suspended has no Job before it is resumed"""
+    run(ns, "w", work("w"), suspend=True)
+    status = seen.until("w", lambda s: s.get("phase") == "Suspended", "its suspension")
+    assert "run" not in status and ok(api.get(f"/apis/batch/v1/namespaces/{ns}/jobs"))["items"] == [], status
+    edit(ns, "w", suspend=False)
+    status = seen.ended("w")
+    assert status["phase"] == "Succeeded" and status["run"]["attempt"] == 1, status
+
+
+@with_operator
+def cancelled(ns, operator, seen):
+    """cancel ends a run as a failure, takes its Job away, and is not taken back"""
+    begun(ns, seen, "c")
+    edit(ns, "c", cancel=True)
+    status = seen.ended("c")
+    assert status["reason"] == "Cancelled" and status["run"]["outcome"] == "Failed" and progress(status)["phase"] == "First", status
+    gone(ns, "c-run")
+    edit(ns, "c", cancel=False)
+    run(ns, "never", work("never"), cancel=True)
+    assert seen.ended("never")["reason"] == "Cancelled"
+    assert "never" not in seen.jobs
+    assert [row for row in operator.rows() if row[0] == "c"] == [("c", 1, "Failed")]
+    assert seen.runs["c"][-1]["reason"] == "Cancelled" and len(seen.jobs["c"]) == 1
+
+
+@with_operator
+def longer_than_its_timeout(ns, _operator, seen):
+    """timeout counts from when the pod has a node, fails the run and frees the node"""
+    run(ns, "t", script(f"{REPORT} --phase Work --message m", "sleep 1000"), timeout="4s", graceSeconds=1)
+    status = seen.ended("t")
+    assert status["reason"] == "DeadlineExceeded" and "(4s)" in status["message"] and status["run"]["reason"] == "DeadlineExceeded", status
+    gone(ns, "t-run")
+
+
+@with_operator
+def edited_before_anything_ran(ns, _operator, seen):
+    """A spec that is changed while its pod waits for a node begins again with the new one"""
+    run(ns, "b", work("b"), resources={"requests": {"cpu": "5k"}})
+    seen.until("b", lambda s: s.get("reason") == "Unschedulable", "a pod that no node takes")
+    edit(ns, "b", resources=None)
+    seen.until("b", lambda s: s.get("reason") == "Edited", "another attempt")
+    status = seen.ended("b")
+    assert status["phase"] == "Succeeded" and status["run"]["job"] == "b-run-2" and status["run"]["retries"] == 0, status
+    assert status["observedGeneration"] == 2 and not condition(status, "SpecAccepted"), status
+
+
+@with_operator
+def edited_in_flight(ns, _operator, seen):
+    """A spec that is changed in mid-run is refused, once a generation, and the run goes on; set back, it is accepted again"""
+    run(ns, "f", script(f"{REPORT} --phase Work --message m", "while test ! -e $SONDE_RUN_DIR/go; do sleep 0.1; done"),
+        env=[{"name": "MARK", "value": ns}])
+    seen.until("f", lambda s: progress(s).get("phase") == "Work", "its first state")
+    edit(ns, "f", runDir="/elsewhere")
+    refused = seen.until("f", lambda s: condition(s, "SpecAccepted").get("status") == "False", "a refusal")
+    assert refused["observedGeneration"] == 1 and refused["phase"] == "Running", refused
+    [event] = wait(lambda: [e for e in events(ns, "f") if e["reason"] == "SpecChangeRejected"], 20, "an event")
+    assert event["type"] == "Warning" and event["note"].startswith("Cannot modify spec in flight: "), event
+    edit(ns, "f", runDir="/sonde/run", retries=1)
+    accepted = seen.until("f", lambda s: s.get("observedGeneration") == 3, "an accepted spec")
+    assert condition(accepted, "SpecAccepted")["status"] == "True", accepted
+    shell, *_ = processes({"MARK": ns}, "/bin/sh")
+    with open(os.path.join(f"/proc/{shell}", "root", "sonde/run/go"), "w", encoding="utf-8"):
+        pass
+    status = seen.ended("f")
+    assert status["phase"] == "Succeeded" and len(seen.jobs["f"]) == 1 and status["run"]["attempt"] == 1, status
+
+
+@with_operator
+def a_pod_that_is_not_made(ns, _operator, seen):
+    """A quota that takes no pod: the request says why it waits, and does not change with every try"""
+    ok(api.post(f"/api/v1/namespaces/{ns}/resourcequotas", {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
+                                                            "spec": {"hard": {"pods": "0"}}}))
+    wait(lambda: ok(api.get(f"/api/v1/namespaces/{ns}/resourcequotas/none")).get("status", {}).get("hard"), PATIENCE, "the quota counts")
+    run(ns, "q", work("q"))
+    status = seen.until("q", lambda s: s.get("reason") == "PodNotCreated", "a reason")
+    assert status["phase"] == "Pending" and "exceeded quota: none" in status["message"], status
+    diag(status["message"])
+    edit(ns, "q", cancel=True)
+    assert seen.ended("q")["reason"] == "Cancelled"
 
 
 @with_operator
@@ -363,7 +517,7 @@ def killed_at_every_write():
         operator.start()
         with operator:
             names = [f"n{i}" for i in range(1, n + 1)]
-            assert all(len(seen.jobs[name]) == 1 for name in names), seen.jobs
+            assert all([len(uids) for uids in seen.jobs[name].values()] == [1] for name in names), seen.jobs
             assert all(seen.runs[name][-1]["phase"] == "Succeeded" for name in names)
             assert sorted({name for name, _, _ in operator.rows()}) == sorted(names), operator.rows()
             diag(f"killed before each of {writes} writes")
@@ -393,7 +547,9 @@ def many_runs_at_once(ns, operator, seen):
 # --- where -----------------------------------------------------------------------------------------------------------------
 
 TESTS = [a_run_goes_through_its_phases, the_second_run_of_a_shape_knows_its_end, failures_say_why, out_of_memory,
-         a_deleted_pod_is_another_attempt, a_job_deleted_by_somebody, a_killed_relay_fails_nothing, nonsense_is_told_once,
+         a_deleted_pod_is_another_attempt, a_deleted_pod_is_a_new_job, a_deleted_pod_without_retries, suspended_and_resumed,
+         suspended_from_the_start, cancelled, longer_than_its_timeout, edited_before_anything_ran, edited_in_flight,
+         a_pod_that_is_not_made, a_job_deleted_by_somebody, a_killed_relay_fails_nothing, nonsense_is_told_once,
          the_status_map_goes_when_all_is_taken_over, a_used_volume_fools_nobody, killed_at_every_write, many_runs_at_once]
 
 

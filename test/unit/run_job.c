@@ -243,6 +243,30 @@ static void the_job(void **state)
                         helper, helper));
 }
 
+/* For a profiler that deploys by itself and leaves files of its own. */
+static void what_a_kind_adds(void **state)
+{
+        static const char *const files[] = {"a.yaml", "b.yaml", NULL};
+        struct rig *r = *state;
+        struct run_job job = job_of(r, PLAIN);
+        const struct json *env, *mounts;
+
+        job.files = files;
+        job.rules = parse(r, "[{'apiGroups': [''], 'resources': ['pods'], 'verbs': ['get']}]");
+        job.workload_token = true;
+        plan(r, &job);
+        env = json_find_named(json_at(container_of(r, 1), "env"), "SONDE_FILES");
+        assert_string_equal(json_str(env, "value"), "a.yaml,b.yaml");
+        mounts = json_at(container_of(r, 0), "volumeMounts");
+        assert_json(r, json_find_named(mounts, "sonde-token"),
+                    "{'name': 'sonde-token', 'mountPath': '/var/run/secrets/kubernetes.io/serviceaccount', "
+                    "'readOnly': true}");
+        assert_json(
+                r, json_at(planned(r, &KUBE_ROLE, "r-access"), "rules"),
+                "[{'apiGroups': [''], 'resources': ['configmaps'], 'resourceNames': ['r-status', 'r-data'], "
+                "'verbs': ['get', 'patch']}, {'apiGroups': [''], 'resources': ['pods'], 'verbs': ['get']}]");
+}
+
 /* The kubelet expands $(VAR): what we put in is meant as it is, what the request says is the request's. */
 static void dollars(void **state)
 {
@@ -513,6 +537,7 @@ static const struct CMUnitTest tests[] = {
         T(a_run_outlives_its_spec),
         T(planned_twice_is_planned_the_same),
         T(the_job),
+        T(what_a_kind_adds),
         T(dollars),
         T(what_the_request_has_already),
         T(ours_are_never_root),

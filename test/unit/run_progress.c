@@ -66,6 +66,43 @@ static void the_shape_of_progress(void **state)
         assert_true(r->d.again_at > NOON); /* when it counts as not moving */
 }
 
+/* The day is told where it is another one. */
+static void an_end_on_another_day(void **state)
+{
+        struct rig *r = *state;
+        const usec_t late = NOON + (12 * 3600 - 600) * USEC_PER_SEC; /* 23:50 */
+
+        r->view.now = late + 600 * USEC_PER_SEC;
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("1", "uid-p", "4", "Running"), FULL, NULL);
+        with_track(r, late);
+        see(r, RUN_LIFE_RUNNING, NULL);
+        assert_string_equal(json_str(json_at(progress(r, NULL), "progress"), "eta"),
+                            "Nov 16 00:42Z (00:01-01:40)");
+}
+
+/* The first attempt's start stays; what else was told of it does not. */
+static void another_attempt(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        request(r, "{'progress': {'job': 'r-run', 'attempt': 1, 'startedAt': '2026-11-15T09:00:00Z', "
+                   "'percent': 50, 'phase': 'DecodeSweep', 'eta': '15:12Z (15:08-15:21)', 'podUID': 'x'}, "
+                   "'conditions': [{'type': 'Reporting', 'status': 'True'}]}");
+        r->names = (struct run_names){"r-run-2", "r-status", "r-data", "r-access", 2};
+        r->seen = (struct run_seen){.life = RUN_LIFE_WAITING,
+                                    .reason = "Resumed",
+                                    .sentence = "s",
+                                    .names = &r->names,
+                                    .attempt = 2};
+        status = progress(r, NULL);
+        assert_json(r, json_at(status, "progress"), "{'attempt': 2, 'startedAt': '2026-11-15T09:00:00Z'}");
+        assert_condition(status, "Reporting", "Unknown", "NothingYet");
+        assert_condition(status, "Progressing", "True", "Resumed");
+}
+
 /* Nothing in it changes with time alone, and the status is its own fixed point. */
 static void the_same_again(void **state)
 {
@@ -337,6 +374,8 @@ static void priors(void **state)
 
 static const struct CMUnitTest tests[] = {
         T(the_shape_of_progress),
+        T(an_end_on_another_day),
+        T(another_attempt),
         T(the_same_again),
         T(not_moving),
         T(told_once),

@@ -616,212 +616,105 @@ static void the_cache_has_no_job_yet(void **state)
         assert_true(r->d.again_at > NOON);
 }
 
-/* ---- one pod after another */
+/* ---- whose fault it was */
 
-static void retries(void **state)
+static void whose_fault(void **state)
 {
-        struct rig *r = *state;
+        static const struct {
+                const char *pod, *exit, *reason;
+                bool infrastructure;
+        } cases[] = {
+                {"'phase': 'Failed', 'reason': 'Evicted'", NULL, "Evicted", true},
+                {"'phase': 'Failed', 'reason': 'Preempting'", NULL, "Preempting", true},
+                {"'phase': 'Failed', 'reason': 'NodeLost'", NULL, "NodeLost", true},
+                {"'phase': 'Failed', 'reason': 'Terminated'", NULL, "Terminated", true},
+                {"'phase': 'Failed', 'reason': 'Evicted'", "{'code': 0, 'told': true}", "Evicted", true},
+                {"'phase': 'Failed', 'reason': 'Evicted'", "{'code': 3}", "WorkloadFailed", false},
+                {"'phase': 'Failed', 'reason': 'DeadlineExceeded'", NULL, "DeadlineExceeded", false},
+                {"'phase': 'Failed', " STATES(ENDED("137", ", 'reason': 'OOMKilled'"), ENDED("0", "")), NULL,
+                 "OutOfMemory", false},
+                {"'phase': 'Failed', " STATES(ENDED("3", ""), ENDED("0", "")), NULL, "WorkloadFailed", false},
+                {"'phase': 'Failed', " STATES(ENDED("143", ""), ENDED("0", "")),
+                 "{'signal': 15, 'told': true}", "Interrupted", true},
+                {"'phase': 'Failed', " STATES(ENDED("1", ""), ENDED("0", "")), "{'error': 'no such file'}",
+                 "WorkloadNotStarted", false},
+                {"'phase': 'Failed', 'initContainerStatuses': [{'name': 'stage', 'state': {'terminated': "
+                 "{'exitCode': 1}}}]",
+                 NULL, "StageFailed", false},
+                {"'phase': 'Failed', 'conditions': [{'type': 'DisruptionTarget', 'status': 'True', 'reason': "
+                 "'PreemptionByScheduler', 'message': 'a pod of priority 9 takes its place'}], " STATES(
+                         ENDED("143", ""), ENDED("143", "")),
+                 NULL, "PreemptionByScheduler", true},
+                {"'phase': 'Failed', 'conditions': [{'type': 'DisruptionTarget', 'status': 'True', 'reason': "
+                 "'PreemptionByScheduler'}], " STATES(ENDED("3", ""), ENDED("143", "")),
+                 "{'code': 3}", "WorkloadFailed", false},
+        };
 
-        job(r, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}, 'spec': {'backoffLimit': 2}}");
-        pod(r, POD("'phase': 'Failed', " STATES(ENDED("3", ""), ENDED("0", ""))));
-        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'code': 3}");
-        see(r, RUN_LIFE_WAITING, "Retrying");
-        assert_says(r->seen.sentence, "attempt 1 failed: the workload exited with status 3");
-}
-
-/* The state of the pod before is not this one's, and does not shut it out. */
-static void the_second_pod(void **state)
-{
-        struct rig *r = *state;
-
-        job(r, JOB("", ""));
-        pod(r, DYING("'phase': 'Running', " STATES(RUNNING, RUNNING)));
-        pod(r, "{" POD_META("q", "2026-11-15T11:59:00Z") ", " POD_SPEC
-                                                         ", 'status': {'phase': 'Running', " STATES(
-                                                                 RUNNING, RUNNING) "}}");
-        status_map(r, FENCE("1", "uid-p", "9", "Failed"), "{'phase': 'DecodeSweep'}", "{'signal': 15}");
-        see(r, RUN_LIFE_RUNNING, NULL);
-        assert_string_equal(r->seen.pod->name, "q");
-        assert_int_equal(r->seen.attempt, 2);
-        assert_false(r->seen.has_status || r->seen.has_exit);
-}
-
-static void the_second_pod_has_taken_over(void **state)
-{
-        struct rig *r = *state;
-
-        job(r, JOB("", ""));
-        pod(r, "{" POD_META("q", "2026-11-15T11:59:00Z") ", " POD_SPEC
-                                                         ", 'status': {'phase': 'Running', " STATES(
-                                                                 RUNNING, RUNNING) "}}");
-        status_map(r, FENCE("2", "uid-q", "1", "Running"), "{'phase': 'Initializing'}", NULL);
-        see(r, RUN_LIFE_RUNNING, NULL);
-        assert_int_equal(r->seen.attempt, 2);
-        assert_true(r->seen.has_status);
-}
-
-/* Told to end, it ended with 0: that is no success. A Job that may not fail has made its last pod, as far as we care. */
-static void deleted_in_mid_run(void **state)
-{
-        struct rig *r = *state;
-
-        job(r, JOB("", ""));
-        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}",
-                   "{'code': 0, 'told': true}");
-        see(r, RUN_LIFE_FAILED, "Interrupted");
-        assert_says(r->seen.sentence, "the pod was deleted");
-        assert_true(r->seen.infrastructure);
-}
-
-/* Between the two: deleted in mid-run, and the Job has not made another yet. */
-static void deleted_in_mid_run_of_a_job_that_tries_again(void **state)
-{
-        struct rig *r = *state;
-
-        job(r, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}, 'spec': {'backoffLimit': 2}}");
-        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}",
-                   "{'code': 0, 'told': true}");
-        see(r, RUN_LIFE_WAITING, "Retrying");
-        assert_says(r->seen.sentence, "the pod was deleted");
-        assert_false(r->seen.infrastructure);
-}
-
-/* Deleted when it had ended by itself: that is one. */
-static void deleted_after_its_end(void **state)
-{
-        struct rig *r = *state;
-
-        job(r, JOB("", ""));
-        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}", "{'code': 0}");
-        see(r, RUN_LIFE_SUCCEEDED, NULL);
-}
-
-/* One that still recorded that it was told to end. */
-static void deleted_with_its_job(void **state)
-{
-        struct rig *r = *state;
-
-        request(r, "{'progress': {'job': 'r-run', 'attempt': 1}}");
-        answer(r, &KUBE_JOB, "r-run", NULL, NULL);
-        status_map(r, FENCE("1", "uid-p", "9", "Succeeded"), "{'phase': 'DecodeSweep'}",
-                   "{'code': 0, 'told': true}");
-        see(r, RUN_LIFE_FAILED, "JobDeleted");
-}
-
-/* The kubelet alone knows how it ended. */
-static void interrupted_without_a_record(void **state)
-{
-        struct rig *r = *state;
-
-        job(r, JOB("", JOB_COMPLETE));
-        pod(r,
-            "{'metadata': {'name': 'p', 'uid': 'uid-p', 'creationTimestamp': '2026-11-15T11:00:00Z', "
-            "'deletionTimestamp': '2026-11-15T11:20:20Z', 'deletionGracePeriodSeconds': 30, " BY_JOB
-            "}, " POD_SPEC ", 'status': {'phase': 'Succeeded', " STATES(ENDED("0", ""), ENDED("0", "")) "}}");
-        server_agrees(r);
-        see(r, RUN_LIFE_FAILED, "Interrupted");
-}
-
-static void being_deleted(void **state)
-{
-        struct rig *r = *state;
-
-        job(r, JOB("", ""));
-        pod(r, DYING("'phase': 'Running', " STATES(RUNNING, RUNNING)));
-        status_map(r, FENCE("1", "uid-p", "9", "Running"), "{'phase': 'DecodeSweep'}", NULL);
-        see(r, RUN_LIFE_RUNNING, NULL);
-        assert_true(r->d.again_at > NOON);
-}
-
-/* ---- a complete Job, and a pod that failed before the one that did not */
-
-#define FAILED_POD POD("'phase': 'Failed', " STATES(ENDED("3", ""), ENDED("0", "")))
-
-static void the_pod_that_succeeded_is_gone(void **state)
-{
-        struct rig *r = *state;
-
-        job(r, JOB("", JOB_COMPLETE));
-        pod(r, FAILED_POD);
-        server_has(r, FAILED_POD);
-        status_map(r, FENCE("2", "uid-q", "9", "Succeeded"), "{'phase': 'Complete'}", "{'code': 0}");
-        server_agrees(r);
-        see(r, RUN_LIFE_SUCCEEDED, NULL);
-        assert_int_equal(r->seen.attempt, 2);
-        assert_null(r->seen.pod);
-        assert_null(r->seen.problem);
-        assert_true(r->seen.has_exit);
-}
-
-/* Neither the pods' watch nor the ConfigMaps' has shown the second one. */
-static void the_pod_that_succeeded_was_not_seen_yet(void **state)
-{
-        struct rig *r = *state;
-
-        job(r, JOB("", JOB_COMPLETE));
-        pod(r, FAILED_POD);
-        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'code': 3}");
-        assert_false(run_see(&r->view, &r->d, &r->names, &r->seen));
-        server_has(r, "{" POD_META("q", "2026-11-15T11:59:00Z") ", " POD_SPEC
-                                                                ", 'status': {'phase': 'Succeeded', " STATES(
-                                                                        ENDED("0", ""), ENDED("0", "")) "}}");
-        answer(r, &KUBE_CONFIGMAP, "r-status", MAP(FENCE("2", "uid-q", "9", "Succeeded")), NULL);
-        answer(r, &KUBE_CONFIGMAP, "r-data", NULL, NULL);
-        see(r, RUN_LIFE_SUCCEEDED, NULL);
-        assert_int_equal(r->seen.attempt, 2);
-        assert_string_equal(r->seen.pod->name, "q");
-}
-
-/* It recorded nothing: what the one before it did is not its own, whether that one is still there or not. */
-static void the_pod_that_succeeded_left_nothing(void **state)
-{
         (void)state;
-        for (int there = 0; there < 2; there++) {
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 void *s;
                 struct rig *r;
 
                 setup(&s);
                 r = s;
-                job(r, JOB("", JOB_COMPLETE));
-                server_has(r, there ? FAILED_POD : NULL);
-                status_map(r, FENCE("1", "uid-p", "9", "Failed"), "{'phase': 'DecodeSweep'}", "{'code': 3}");
+                job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+                pod(r, arena_printf(&r->arena, POD("%s"), cases[i].pod));
+                if (cases[i].exit)
+                        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, cases[i].exit);
                 server_agrees(r);
-                see(r, RUN_LIFE_SUCCEEDED, NULL);
-                assert_string_equal(r->seen.problem_reason, "RelayLost");
-                assert_false(r->seen.has_status || r->seen.has_exit);
-                assert_int_equal(r->seen.attempt, 2);
+                see(r, RUN_LIFE_FAILED, cases[i].reason);
+                if (r->seen.infrastructure != cases[i].infrastructure)
+                        fail_msg("case %zu", i);
                 teardown(&s);
         }
 }
 
-/* A pod that is over is not about to claim anything. */
-static void an_older_pod_is_no_further_attempt(void **state)
-{
-        struct rig *r = *state;
+/* ---- a Job that cannot make its pod */
 
-        job(r, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}, 'spec': {'backoffLimit': 2}}");
-        pod(r, FAILED_POD);
-        status_map(r, FENCE("2", "uid-q", "9", "Failed"), NULL, "{'code': 3}");
-        server_agrees(r);
-        see(r, RUN_LIFE_WAITING, "Retrying");
-        assert_int_equal(r->seen.attempt, 2);
+#define YOUNG_JOB(status)                                                        \
+        "{'metadata': {'name': 'r-run', 'uid': 'uid-job', 'creationTimestamp': " \
+        "'2026-11-15T12:00:00Z', " OWNED "}, 'spec': {'backoffLimit': 0}, 'status': {" status "}}"
+
+static void events_of_job(struct rig *r, const char *items)
+{
+        *vec_push(&r->answers) = (struct answer){
+                .want = {.kind = WANT_EVENTS, .type = &KUBE_JOB, .name = "r-run", .uid = "uid-job"},
+                .json = parse(r, items)};
+        r->view.answers = r->answers.v;
+        r->view.n_answers = r->answers.n;
 }
 
-/* The Job was faster than the operator: it counts a killed relay as a failure. */
-static void a_success_counts_when_another_pod_came(void **state)
+static void a_pod_that_is_refused(void **state)
 {
         struct rig *r = *state;
 
-        job(r, "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}, 'spec': {'backoffLimit': 2}}");
-        pod(r, POD("'phase': 'Failed', " STATES(ENDED("0", ""), ENDED("137", ""))));
-        pod(r, "{'metadata': {'name': 'r-run-q', 'uid': 'uid-q', 'creationTimestamp': "
-               "'2026-11-15T11:40:00Z', 'ownerReferences': [{'uid': 'uid-job', 'controller': true}]}, "
-               "'status': {'phase': 'Running'}}");
-        status_map(r, FENCE("1", "uid-p", "9", "Running"), "{'phase': 'DecodeSweep'}", NULL);
-        server_agrees(r);
-        see(r, RUN_LIFE_SUCCEEDED, NULL);
-        assert_string_equal(r->seen.pod->uid, "uid-p");
-        assert_string_equal(r->seen.problem_reason, "RelayLost");
+        job(r, YOUNG_JOB(""));
+        see(r, RUN_LIFE_WAITING, NULL);
+        assert_int_equal(r->d.again_at, NOON + 5 * USEC_PER_SEC);
+        r->view.now = r->d.again_at;
+        r->d.again_at = 0;
+        assert_false(run_see(&r->view, &r->d, &r->names, &r->seen));
+        assert_int_equal(r->d.wants[0].kind, WANT_EVENTS);
+        events_of_job(r,
+                      "{'items': [{'reason': 'FailedCreate', 'note': 'Error creating: pods \\u0022r-run-abcde"
+                      "\\u0022 is forbidden: exceeded quota: b', 'deprecatedLastTimestamp': "
+                      "'2026-11-15T12:00:02Z'}, {'reason': 'FailedCreate', 'note': 'an older one', "
+                      "'deprecatedLastTimestamp': '2026-11-15T12:00:01Z'}, {'reason': 'Other', 'note': 'x', "
+                      "'eventTime': '2026-11-15T12:00:03Z'}]}");
+        see(r, RUN_LIFE_WAITING, "PodNotCreated");
+        assert_says(r->seen.sentence,
+                    "pods \"r-run\" is forbidden: exceeded quota: b;"); /* the same every time */
+        assert_int_equal(r->d.again_at, NOON + 35 * USEC_PER_SEC);
+}
+
+static void a_pod_that_the_cache_has_not(void **state)
+{
+        struct rig *r = *state;
+
+        r->view.now = NOON + 60 * USEC_PER_SEC;
+        job(r, YOUNG_JOB("'active': 1"));
+        see(r, RUN_LIFE_WAITING, NULL);
+        assert_int_equal(r->d.n_wants, 0);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -870,20 +763,9 @@ static const struct CMUnitTest tests[] = {
         T(job_deleted),
         T(job_deleted_after_the_end),
         T(the_cache_has_no_job_yet),
-        T(retries),
-        T(the_second_pod),
-        T(the_second_pod_has_taken_over),
-        T(deleted_in_mid_run),
-        T(deleted_in_mid_run_of_a_job_that_tries_again),
-        T(deleted_after_its_end),
-        T(deleted_with_its_job),
-        T(interrupted_without_a_record),
-        T(being_deleted),
-        T(the_pod_that_succeeded_is_gone),
-        T(the_pod_that_succeeded_was_not_seen_yet),
-        T(the_pod_that_succeeded_left_nothing),
-        T(an_older_pod_is_no_further_attempt),
-        T(a_success_counts_when_another_pod_came),
+        T(whose_fault),
+        T(a_pod_that_is_refused),
+        T(a_pod_that_the_cache_has_not),
 };
 
 UNIT_MAIN(tests)

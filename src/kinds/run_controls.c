@@ -1,0 +1,191 @@
+/*
+ * The controls of a request: what they are, what is wrong with them, and what the request says of its run.
+ */
+#include "kinds/run_internal.h"
+
+enum { USER_MAX = INT32_MAX, DIGITS_MAX = 18 };
+
+#define TIMEOUT_MAX (365 * 86400 * USEC_PER_SEC)
+
+/* Members of every kind's spec that may be changed at any time. */
+static const char *const controls[] = {"suspend",           "cancel",   "timeout", "retries",
+                                       "priorityClassName", "runAsUser"};
+
+static const struct json *spec_of(const struct view *v)
+{
+        return json_at(v->request, "spec");
+}
+
+static const struct {
+        const char *name;
+        uint64_t nsec;
+} units[] = {{"ns", 1},       {"us", 1000},      {"\u00b5s", 1000},  {"\u03bcs", 1000},
+             {"ms", 1000000}, {"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000}};
+
+static uint64_t unit_nsec(struct str name)
+{
+        for (size_t i = 0; i < ARRAY_LEN(units); i++)
+                if (str_eq(name, str_of(units[i].name)))
+                        return units[i].nsec;
+        return 0;
+}
+
+static size_t digits_of(struct str s, uint64_t *ret, uint64_t *ret_scale)
+{
+        size_t n = 0;
+
+        for (*ret = 0, *ret_scale = 1; n < s.n && s.p[n] >= '0' && s.p[n] <= '9'; n++)
+                if (n < DIGITS_MAX) {
+                        *ret = *ret * 10 + (uint64_t)(s.p[n] - '0');
+                        *ret_scale *= 10;
+                }
+        return n;
+}
+
+/* One number with its unit, as Go has it: "1.5h". Takes it from S; false: that is none. */
+static bool take_part(struct str *s, double *ret_nsec)
+{
+        uint64_t whole, part = 0, scale, part_scale = 1, unit;
+        size_t n = digits_of(*s, &whole, &scale), more = 0, letters;
+
+        if (n < s->n && s->p[n] == '.')
+                more = 1 + digits_of(str_n(s->p + n + 1, s->n - n - 1), &part, &part_scale);
+        if (n + more == 0 || (n == 0 && more == 1) || n > DIGITS_MAX)
+                return false;
+        *s = str_n(s->p + n + more, s->n - n - more);
+        for (letters = 0;
+             letters < s->n && s->p[letters] != '.' && (s->p[letters] < '0' || s->p[letters] > '9');)
+                letters++;
+        unit = unit_nsec(str_n(s->p, letters));
+        *s = str_n(s->p + letters, s->n - letters);
+        *ret_nsec = ((double)whole + (double)part / (double)part_scale) * (double)unit;
+        return unit != 0;
+}
+
+static bool timeout_of(struct str text, usec_t *ret)
+{
+        double nsec = 0, part;
+
+        while (text.n) {
+                if (!take_part(&text, &part))
+                        return false;
+                nsec += part;
+        }
+        if (nsec < 1000 || nsec > (double)TIMEOUT_MAX * 1000)
+                return false;
+        *ret = (usec_t)(nsec / 1000);
+        return true;
+}
+
+static struct run_controls read_controls(const struct json *spec)
+{
+        int64_t retries = json_int(spec, "retries", RUN_RETRIES_DEFAULT);
+        int64_t user = json_int(spec, "runAsUser", -1);
+        const char *priority = json_str(spec, "priorityClassName");
+        usec_t timeout = 0;
+
+        if (!timeout_of(json_text(json_at(spec, "timeout")), &timeout))
+                timeout = 0;
+        return (struct run_controls){
+                .suspend = json_bool(spec, "suspend", false),
+                .cancel = json_bool(spec, "cancel", false),
+                .timeout = timeout,
+                .retries = retries < 0 || retries > RUN_RETRIES_MAX ? RUN_RETRIES_DEFAULT : retries,
+                .priority_class = priority && *priority ? priority : NULL,
+                .run_as_user = user > USER_MAX ? -1 : user,
+        };
+}
+
+static const char *wrong_truth(const struct view *v, const char *name)
+{
+        const struct json *value = json_at(spec_of(v), name);
+
+        return value && value->type != JSON_BOOL && value->type != JSON_NULL
+                       ? run_sentence(v, "spec.%s: is neither true nor false", name)
+                       : NULL;
+}
+
+static const char *wrong_number(const struct view *v, const char *name, int64_t max)
+{
+        const struct json *value = json_at(spec_of(v), name);
+        int64_t number;
+
+        if (!value || value->type == JSON_NULL ||
+            (json_to_i64(value, &number) && number >= 0 && number <= max))
+                return NULL;
+        return run_sentence(v, "spec.%s: is no whole number from 0 to %lld", name, (long long)max);
+}
+
+static const char *wrong_timeout(const struct view *v)
+{
+        const struct json *value = json_at(spec_of(v), "timeout");
+        usec_t timeout;
+
+        if (!value || value->type == JSON_NULL || timeout_of(json_text(value), &timeout))
+                return NULL;
+        return run_sentence(
+                v,
+                "spec.timeout: '%s' is no time above 0 and up to a year; write it like 90s, 30m or "
+                "1h30m",
+                run_quote(v, json_text(value)));
+}
+
+static const char *wrong_priority(const struct view *v)
+{
+        const struct json *value = json_at(spec_of(v), "priorityClassName");
+
+        if (!value || value->type == JSON_NULL || streq(json_cstr(value), "") ||
+            (json_cstr(value) && name_valid(NAME_SUBDOMAIN, json_text(value))))
+                return NULL;
+        return run_sentence(v, "spec.priorityClassName: '%s' is no name of a PriorityClass",
+                            run_quote(v, json_text(value)));
+}
+
+size_t run_controls_check(const struct view *v, const char **ret, size_t max)
+{
+        const char *const wrong[] = {wrong_truth(v, "suspend"), wrong_truth(v, "cancel"),
+                                     wrong_timeout(v),          wrong_number(v, "retries", RUN_RETRIES_MAX),
+                                     wrong_priority(v),         wrong_number(v, "runAsUser", USER_MAX)};
+        size_t n = 0;
+
+        for (size_t i = 0; i < ARRAY_LEN(wrong) && n < max; i++)
+                if (wrong[i])
+                        ret[n++] = wrong[i];
+        return n;
+}
+
+/* ---- what the request says */
+
+/* Of what an attempt is begun with, and what its checkpoint is good for. */
+static const char *spec_hash(const struct view *v, const struct run_kind *kind)
+{
+        struct json *spec = json_is(spec_of(v), JSON_OBJECT) ? json_copy(v->arena, spec_of(v))
+                                                             : json_object(v->arena);
+
+        for (size_t i = 0; i < ARRAY_LEN(controls); i++)
+                json_remove(spec, controls[i]);
+        for (const char *const *name = kind->free; name && *name; name++)
+                json_remove(spec, *name);
+        return name_hash(v->arena, str_of(json_print(v->arena, spec)));
+}
+
+void run_read(const struct view *v, const struct run_kind *kind, struct run *ret)
+{
+        const struct json *run = json_at(json_at(v->request, "status"), "run");
+        int64_t attempt = json_int(run, "attempt", 1), retries = json_int(run, "retries", 0);
+
+        *ret = (struct run){
+                .kind = kind,
+                .controls = read_controls(spec_of(v)),
+                .names = {.job = json_str(run, "job"),
+                          .status_map = kind->status_map,
+                          .data_map = kind->data_map,
+                          .access = kind->access,
+                          .attempt = (uint64_t)MAX(attempt, (int64_t)1)},
+                .retries = MAX(retries, (int64_t)0),
+                .spec_hash = spec_hash(v, kind),
+                .suspended = run_condition(v->request, "Suspended"),
+                .over = json_str(run, "outcome"),
+        };
+        ret->changed = ret->names.job && !streq(json_str(run, "specHash"), ret->spec_hash);
+}

@@ -1,0 +1,28 @@
+/*
+ * run_kind.h - a request of a kind that is nothing but its run.
+ */
+#pragma once
+
+#include "unit/run_objects.h"
+
+static const char *const free_members[] = {"loose", NULL};
+static const struct run_kind KIND = {"r-run", "r-status", "r-data", "r-access", free_members};
+
+static inline void given(struct rig *r, const char *spec, const char *status)
+{
+        struct json *j = parse(r, REQUEST);
+
+        json_set(&r->arena, j, "spec", parse(r, spec));
+        json_set(&r->arena, j, "status", status ? parse(r, status) : NULL);
+        r->view.request = j;
+}
+
+static inline const char *hash_of(struct rig *r, const char *spec)
+{
+        struct view v = r->view;
+        struct run run;
+
+        v.request = json_build(&r->arena, "{'spec': %p}", (void *)parse(r, spec));
+        run_read(&v, &KIND, &run);
+        return run.spec_hash;
+}
