@@ -185,6 +185,47 @@ static void dgdr_s_columns_are_the_designs_and_ours(void **state)
         }
 }
 
+/* Nothing in it is required: what is not known is not written. */
+static void dgdr_s_progress_is_the_designs(void **state)
+{
+        static const struct {
+                const char *name, *type, *format;
+        } want[] = {
+                {"phase", "string", NULL},
+                {"phaseNumber", "integer", "int32"},
+                {"totalPhases", "integer", "int32"},
+                {"message", "string", NULL},
+                {"currentStep", "integer", "int64"},
+                {"totalSteps", "integer", "int64"},
+                {"percentage", "number", "double"},
+                {"subPhase", "string", NULL},
+                {"startedAt", "string", "date-time"},
+                {"lastUpdated", "string", "date-time"},
+                {"gpuConfig", "object", NULL},
+                {"gpuConfig.properties.currentGpus", "integer", "int64"},
+                {"gpuConfig.properties.parallelMapping", "string", NULL},
+        };
+        _cleanup_(doc_done) struct doc doc = DOC_INIT;
+        const struct json *status = json_path(schema_of(load(&doc, DGDR_CRD)),
+                                              "properties.status.properties");
+        const struct json *progress = json_at(status, "profilingProgress");
+
+        (void)state;
+        assert_string_equal(json_str(progress, "type"), "object");
+        assert_null(json_at(progress, "required"));
+        assert_null(json_path(progress, "properties.gpuConfig.required"));
+        for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+                const struct json *field = json_path(json_at(progress, "properties"), want[i].name);
+
+                if (!streq(json_str(field, "type"), want[i].type) ||
+                    (want[i].format && !streq(json_str(field, "format"), want[i].format)))
+                        fail_msg("%s is no %s", want[i].name, want[i].type);
+        }
+        assert_int_equal(json_len(json_at(json_path(progress, "properties.phase"), "enum")), 9);
+        assert_true(json_equal(json_at(json_path(progress, "properties.phase"), "enum"),
+                               json_at(json_at(status, "profilingPhase"), "enum")));
+}
+
 /* ---- what passes, and what does not */
 
 static void assert_fits(const struct schema *s, struct json *object, struct arena *a, const char *what)
@@ -333,6 +374,7 @@ static void what_a_request_may_not_say_is_refused(void **state)
                  "spec.profilingConfig.tolerations[0].operator"},
                 {STATUS("'state': 'Done'"), "status.state"},
                 {STATUS("'profilingPhase': 'Done'"), "status.profilingPhase"},
+                {STATUS("'profilingProgress': {'phase': 'Done'}"), "status.profilingProgress.phase"},
                 {STATUS("'profilingProgress': {'phaseNumber': 10}"), "status.profilingProgress.phaseNumber"},
                 {STATUS("'profilingProgress': {'percentage': 101}"), "status.profilingProgress.percentage"},
                 {STATUS("'conditions': [{'type': 'A'}]"), "status.conditions[0].status"},
@@ -358,6 +400,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(apart_from_documents_everything_is_bounded),
         cmocka_unit_test(dgdr_is_named_as_upstream_s),
         cmocka_unit_test(dgdr_s_columns_are_the_designs_and_ours),
+        cmocka_unit_test(dgdr_s_progress_is_the_designs),
         cmocka_unit_test(the_seeds_own_requests_fit),
         cmocka_unit_test(the_example_fits),
         cmocka_unit_test(the_seed_s_progress_fits),

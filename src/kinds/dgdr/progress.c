@@ -52,18 +52,59 @@ static void set_steps(struct arena *a, struct json *progress, const struct run_s
         json_set(a, progress, "subPhase", json_string(a, st->sub_phase));
 }
 
-/* The last word of a profiler that gave up says neither step nor GPUs: those where it was stay. */
-static void keep_place(struct arena *a, struct json *progress, const struct json *before)
+/* The phase that the relay saw last. */
+static const char *tracked_phase(const struct run_seen *seen)
 {
-        static const char *const members[] = {"currentStep", "totalSteps", "percentage",
-                                              "subPhase",    "gpuConfig",  "failedPhase"};
+        const struct track_phase *last = NULL;
 
+        for (uint32_t i = 0; seen->has_track && i < seen->track.n; i++) {
+                const struct track_phase *p = &seen->track.phases[i];
+
+                if (number_of(p->name) && !run_phase_terminal(p->name) && (!last || p->began >= last->began))
+                        last = p;
+        }
+        return last ? last->name : NULL;
+}
+
+/* Where it was before it failed: what it says or said to the relay is newer than what the status told. */
+static const char *failed_in(const struct run_seen *seen, const struct json *before)
+{
+        const char *phase = json_str(before, "phase");
+
+        if (seen->has_status && !run_phase_terminal(seen->status.phase))
+                return seen->status.phase;
+        if (tracked_phase(seen))
+                return tracked_phase(seen);
+        return phase && !run_phase_terminal(phase) ? phase : json_str(before, "failedPhase");
+}
+
+/* The last word of a profiler that gave up says neither step nor GPUs: those where it was stay, if that is where it was. */
+static void keep_place(struct arena *a, struct json *progress, const struct run_seen *seen,
+                       const struct json *before)
+{
+        static const char *const members[] = {"currentStep", "totalSteps", "percentage", "subPhase",
+                                              "gpuConfig"};
+        const char *phase = json_str(before, "phase");
+
+        if (!streq(phase, "Failed") && !streq(phase, failed_in(seen, before)))
+                return;
         for (size_t i = 0; i < ARRAY_LEN(members); i++) {
                 const struct json *value = json_at(before, members[i]);
 
                 if (value && !json_at(progress, members[i]))
                         json_set(a, progress, members[i], json_copy(a, value));
         }
+}
+
+/* Of an error the first 500 bytes; the log has all of it. */
+static const char *message_of(struct arena *a, const struct run_status *st)
+{
+        static const char before[] = "Profiling failed: ";
+        size_t n = strlen(st->message), max = RUN_ERROR_MAX + sizeof(before) - 1;
+
+        if (!streq(st->phase, "Failed") || n <= max)
+                return st->message;
+        return arena_printf(a, "%.*s", (int)utf8_cut(st->message, n, max), st->message);
 }
 
 static struct json *reported(const struct view *v, const struct run_seen *seen, const struct json *before)
@@ -74,7 +115,7 @@ static struct json *reported(const struct view *v, const struct run_seen *seen, 
 
         set_phase(a, progress, st->phase);
         json_set(a, progress, "totalPhases", json_i64(a, TOTAL_PHASES));
-        json_set(a, progress, "message", json_string(a, st->message));
+        json_set(a, progress, "message", json_string(a, message_of(a, st)));
         set_steps(a, progress, st);
         json_set(a, progress, "startedAt", time_json(a, st->started_at ? st->started_at : seen->started));
         json_set(a, progress, "lastUpdated", time_json(a, st->timestamp));
@@ -82,26 +123,11 @@ static struct json *reported(const struct view *v, const struct run_seen *seen, 
                 json_set(a, progress, "gpuConfig",
                          json_build(a, "{'currentGpus': %lld, 'parallelMapping': %s}",
                                     (long long)st->current_gpus, st->parallel_mapping));
-        if (streq(st->phase, "Failed"))
-                keep_place(a, progress, before);
+        if (streq(st->phase, "Failed")) {
+                keep_place(a, progress, seen, before);
+                json_set(a, progress, "failedPhase", json_string(a, failed_in(seen, before)));
+        }
         return progress;
-}
-
-/* Where it was before it failed: what the status told, or else what the relay saw. */
-static const char *failed_in(const struct run_seen *seen, const struct json *before)
-{
-        const char *phase = json_str(before, "phase");
-
-        if (phase && !run_phase_terminal(phase))
-                return phase;
-        if (json_str(before, "failedPhase"))
-                return json_str(before, "failedPhase");
-        if (seen->has_status && !run_phase_terminal(seen->status.phase))
-                return seen->status.phase;
-        for (uint32_t i = seen->has_track ? seen->track.n : 0; i-- > 0;)
-                if (number_of(seen->track.phases[i].name) && !run_phase_terminal(seen->track.phases[i].name))
-                        return seen->track.phases[i].name;
-        return NULL;
 }
 
 static void tell_end(const struct view *v, const struct run_seen *seen, struct json *progress,
