@@ -67,7 +67,7 @@ def is_deep(schema):
 
 
 def explained(text):
-    """The same list from what `kubectl explain --recursive` prints, which shows a map as if it were what it holds."""
+    """The same list from what `kubectl explain --recursive` prints: three more blanks for what is inside."""
     found, stack = [], []
     for line in text.partition("FIELDS:")[2].splitlines():
         match = re.match(r"^( +)(\w+)\t<([^>]*)>", line)
@@ -77,10 +77,8 @@ def explained(text):
         del stack[depth:]
         if stack and stack[-1] in found:
             found.remove(stack[-1])
-        stack.append(f"{stack[-1]}.{name}" if stack else name)
+        stack.append((f"{stack[-1]}." if stack else "") + name + {"[]Object": "[]", "map[string]Object": "{}"}.get(kind, ""))
         found.append(stack[-1])
-        stack[-1] += "[]" if kind == "[]Object" else ""
-        found[-1] = stack[-1]
     return found
 
 
