@@ -316,7 +316,7 @@ static void check_attempt(struct world *w, const struct json *was, const struct 
                           const struct json *request)
 {
         int64_t before = json_int(was, "attempt", 0), now = json_int(is, "attempt", 0);
-        unsigned image = 0;
+        uint64_t image;
 
         assert_true(json_int(is, "retries", 0) >= json_int(was, "retries", 0));
         assert_true(json_int(is, "retries", 0) <= (int64_t)w->retries);
@@ -329,8 +329,8 @@ static void check_attempt(struct world *w, const struct json *was, const struct 
         assert_true(before || now == 1);
         assert_false(before && success_in(w, list_json(w, MAPS)));
         assert_null(job_named(w, json_str(is, "job")));
-        assert_int_equal(sscanf(json_str(json_at(request, "spec"), "image"), "i%u", &image), 1);
-        w->image_begun = image;
+        assert_true(str_to_u64(str_of(json_str(json_at(request, "spec"), "image") + 1), &image));
+        w->image_begun = (unsigned)image;
 }
 
 static void write_status(struct world *w, const struct decision *d, const struct json *request)
