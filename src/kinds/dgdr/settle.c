@@ -147,7 +147,10 @@ static void fail_generation(struct turn *t, const char *message)
         end(t, "Failed", "GenerationFailed", "GenerationFailed", message);
 }
 
-/* An object that is not the request's own is never touched: the document is refused. False: look-ups are under way. */
+/*
+ * An object that is not the request's own is never touched: the document is refused. False: look-ups are under way, or the
+ * others are made first: what stands in the way of one is told meanwhile, and it is not forgotten.
+ */
 static bool plan_extras(struct turn *t, const struct dgdr_output *output)
 {
         const struct object *there[DGDR_EXTRAS_MAX];
@@ -162,16 +165,19 @@ static bool plan_extras(struct turn *t, const struct dgdr_output *output)
                 if (look == LOOK_FAILED)
                         decide_again_at(t->d, usec_add(t->v->now, RUN_LOOK_AGAIN));
         }
-        for (size_t i = 0; all && i < output->n_extras; i++) {
-                if (!there[i] || run_is_ours(t->v, there[i]->json))
-                        decide_exist(t->d, &KUBE_CONFIGMAP, output->extras[i], EXIST_ONCE);
-                else
+        for (size_t i = 0, n = all ? output->n_extras : 0; i < n; i++) {
+                if (there[i])
+                        continue;
+                decide_exist(t->d, &KUBE_CONFIGMAP, output->extras[i], EXIST_ONCE);
+                all = false;
+        }
+        for (size_t i = 0; all && i < output->n_extras; i++)
+                if (!run_is_ours(t->v, there[i]->json))
                         decide_event(
                                 t->d, t->v, EVENT_WARNING, "DocumentRefused",
                                 "ConfigMap %s of the profiler's output is not created: there is one that "
                                 "does not belong to this request",
                                 there[i]->name);
-        }
         return all;
 }
 
@@ -221,7 +227,7 @@ static bool hold_generation(struct turn *t)
         return true;
 }
 
-/* The run has succeeded. False: look-ups are under way. */
+/* The run has succeeded. False: look-ups are under way, or objects are made first. */
 static bool generate(struct turn *t)
 {
         enum run_look look;
@@ -318,16 +324,16 @@ static void settle_run(struct turn *t)
 
 /* ---- the deployment */
 
-/* The server will not have it: the runtime has told so. */
+/* The server will not have it: the runtime has told so, with the path. Others may have been refused before. */
 static const char *refusal(const struct view *v)
 {
         const struct json *stalled = view_condition(v, "Stalled");
-        const char *reason = json_str(stalled, "reason");
+        const char *reason = json_str(stalled, "reason"), *message = json_str_or(stalled, "message", "");
 
         if (!streq(json_str(stalled, "status"), "True") ||
             !(streq(reason, "Refused") || streq(reason, "TooLarge")))
                 return NULL;
-        return json_str_or(stalled, "message", "the server refuses the deployment");
+        return strstr(message, arena_printf(v->arena, "/%s", DGD.plural)) ? message : NULL;
 }
 
 static void create_deployment(struct turn *t, const char *name)
