@@ -400,7 +400,7 @@ static void draw_answer(struct rng *rng, const struct request *r, struct fault *
                 c = &codes[rng_below(rng, ARRAY_LEN(codes))];
         while (!(write ? c->write : c->read));
         f->code = c->code;
-        f->body = (enum fault_body)rng_below(rng, BODY_KINDS_);
+        f->body = (enum fault_body)rng_below(rng, BODY_TOO_LARGE);
         if (f->code == 409 || f->code == 410 || f->code == 401)
                 f->body = BODY_STATUS; /* only the API server itself says these */
         if ((f->code == 429 || f->code == 503) && rng_below(rng, 2))

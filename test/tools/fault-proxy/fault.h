@@ -54,7 +54,7 @@ enum fault_kind {
         FAULT_KINDS_,
 };
 
-enum fault_body { BODY_STATUS, BODY_HTML, BODY_EMPTY, BODY_TOO_LARGE, BODY_KINDS_ };
+enum fault_body { BODY_STATUS, BODY_HTML, BODY_EMPTY, BODY_TOO_LARGE /* not by a seed */, BODY_KINDS_ };
 
 enum { REASON_MAX = 64 };
 
