@@ -522,6 +522,28 @@ def f08_refused_for_good():
             drive(s.play)
             s.finish(reasons=[reason], mask=untouched)
 
+    def document_refused(answer):
+        with Stage(script="") as s:
+            drive(s.play, stop=5)
+            s.proxy.script(f"match POST *configmaps* always -> answer {answer}\n")
+            s.play.succeed()
+            s.stalls("Refused" if answer == "422" else "TooLarge")
+            assert s.play.status()["state"] == "Profiling", s.play.status()
+            s.proxy.off()
+            s.touch()
+            succeeds_later(s.play)
+            s.finish(reasons="any", mask=untouched)
+
+    def deployment_refused(answer):
+        with Stage(script=f"match POST *dynamographdeployments* always -> answer {answer}\n") as s:
+            drive(s.play, stop=5)
+            s.play.succeed()
+            status = s.play.state("Failed")
+            assert condition(status, "DeploymentReady")["reason"] == "DeploymentRejected", status
+            assert s.proxy.stats()["total"] <= 2, s.proxy.stats()
+            s.converged()
+            s.goes()
+
     def status_refused(variant):
         answer, k = variant
         with Stage(script=f"match PATCH *deploymentrequests/a/status* nth={k} -> answer {answer}\n") as s:
@@ -529,7 +551,8 @@ def f08_refused_for_good():
             s.finish(reasons="any")
     side_by_side([(refused, ("413", "TooLarge", "jobs")), (refused, ("422", "Refused", "jobs")),
                   (refused, ("500 body=too-large", "TooLarge", "configmaps")),
-                  (status_refused, ("422", 2)), (status_refused, ("413", 4))], lambda v: v[0](v[1]))
+                  (document_refused, "422"), (document_refused, "413"), (deployment_refused, "422"), (deployment_refused, "413")]
+                 + [(status_refused, ("422" if k % 2 else "413", k)) for k in range(1, 14)], lambda v: v[0](v[1]))
 
 
 def untouched(state):
@@ -564,14 +587,15 @@ def f09_unauthorized():
 def f10_forbidden():
     """F10: 403 on one kind alone: told with the server's sentence, others go on, and it recovers when it is granted"""
     def forbidden(variant):
-        method, path, steps = variant
-        with Stage(script=f"match {method} *{path}* always -> answer 403\n") as s:
+        path, steps = variant
+        with Stage(script="") as s:
             drive(s.play, stop=steps)
+            s.proxy.script(f"match POST *{path}* always -> answer 403\n")
             if steps:
                 s.play.succeed()
             message = s.stalls("Forbidden")
             assert "answered by the fault proxy" in message, message
-            if steps:
+            if steps and "deployments" in path:
                 s.neighbour(autoApply=False)
             s.proxy.off()
             if steps:
@@ -579,7 +603,7 @@ def f10_forbidden():
             else:
                 drive(s.play)
             s.finish(reasons=["Forbidden"])
-    side_by_side([("POST", "roles?", 0), ("POST", "jobs?", 0), ("POST", "dynamographdeployments?", 5)], forbidden)
+    side_by_side([("roles?", 0), ("jobs?", 0), ("configmaps?", 5), ("dynamographdeployments?", 5)], forbidden)
 
 
 def f12_namespace_terminating():
@@ -830,7 +854,7 @@ def f27_job_names():
 def attempts_more(n, alive=True):
     """What N attempts more leave. ALIVE: their Jobs had to be deleted, with their pods."""
     extra = {("create", "jobs", "profile-a"): n, ("create", "pods", "profile-a-"): n}
-    return {**extra, ("delete", "jobs", "profile-a"): n, ("delete", "pods", "profile-a-"): n} if alive else extra
+    return {**extra, ("delete", "jobs", "profile-a"): n, ("delete", "pods", "profile-a-"): n} if alive and n else extra
 
 
 NUMBERED = (r"profile-a-[2-9]\b", "profile-a")
