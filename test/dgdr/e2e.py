@@ -63,6 +63,7 @@ def a_profiling_run_is_followed():
         status = play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
         seen = states.of["a"]
         phases = [s["profilingPhase"] for s in seen if "profilingPhase" in s]
+        assert phases == [s["profilingProgress"]["phase"] for s in seen if "profilingProgress" in s], "one of both fields is behind"
         told = list(dict.fromkeys(phases))
         assert told == [p for p in PHASES if p in told] and len(told) >= 6, told
         steps = {(s["profilingProgress"].get("currentStep"), s["profilingProgress"].get("gpuConfig", {}).get("parallelMapping"))
@@ -74,6 +75,10 @@ def a_profiling_run_is_followed():
         percents = [p for p in percents if p is not None]
         assert percents == sorted(percents) and percents[-1] == 100, percents
         assert all(condition(s, "Progressing").get("reason") != "NotMoving" for s in seen)
+        assert all(condition(s, "Reporting").get("status") != "False" for s in seen), "a torn file was read"
+        ends = [s["progress"]["estimatedCompletion"] for s in seen if "estimatedCompletion" in s.get("progress", {})]
+        assert ends and all(e["low"] <= e["mid"] <= e["high"] for e in ends), ends
+        assert any("estimatedCompletion" in s.get("profilingProgress", {}) for s in seen)
         assert status["profilingProgress"]["phase"] == "Complete" and status["profilingProgress"]["phaseNumber"] == 8, status
         assert status["profilingResults"] == "configmap/dgdr-output-a", status
         assert status["generatedDeployment"]["metadata"]["name"] == "a-dgd", status
@@ -120,6 +125,8 @@ def a_failure_says_why_and_where():
         message = condition(status, "Profiling")["message"]
         assert "exited with status 3" in message and "no GPU answers" in message and "kubectl logs" in message, message
         assert condition(status, "Stalled")["status"] == "True" and len(play.jobs()) == 1, status
+        wait(lambda: not play.object("configmaps/dgdr-status-d"), 30, "the status ConfigMap to go")
+        assert "no GPU answers" in world.kubectl("-n", ns, "logs", "job/profile-d", "-c", "profiler"), "the log stays"
 
 
 def a_deleted_pod_is_another_attempt():
@@ -186,6 +193,8 @@ def side_by_side():
         for name in names:
             jobs = {s["run"]["job"] for s in states.of[name] if "run" in s}
             assert jobs == {f"profile-{name}"}, jobs
+            told = [PHASES.index(s["profilingPhase"]) for s in states.of[name] if "profilingPhase" in s]
+            assert told and told == sorted(told), told
 
 
 def the_profilers_permissions():
