@@ -1,0 +1,281 @@
+/*
+ * What must be true, whatever happens.
+ */
+#include "model/world.h"
+
+enum { DEAD_POD = 90 /* seconds after which a pod that should be gone counts as gone */ };
+
+void model_wrong(struct model *m, const char *fmt, ...)
+{
+        va_list ap;
+
+        if (m->wrong)
+                return;
+        va_start(ap, fmt);
+        m->wrong = arena_vprintf(&m->texts, fmt, ap);
+        va_end(ap);
+}
+
+/* ---- one status after another */
+
+static const struct json *condition(const struct json *status, const char *type)
+{
+        json_foreach (c, json_at(status, "conditions"))
+                if (streq(json_str(c, "type"), type))
+                        return c;
+        return NULL;
+}
+
+static bool is_true(const struct json *status, const char *type)
+{
+        return streq(json_str(condition(status, type), "status"), "True");
+}
+
+static const char *judge_conditions(const struct json *view, const struct json *new, usec_t now)
+{
+        const struct json *old = json_at(view, "status");
+        int64_t generation = json_int(json_at(view, "metadata"), "generation", 0);
+        char text[TIME_TEXT_MAX];
+
+        time_format(now, text);
+        json_foreach (c, json_at(new, "conditions")) {
+                const struct json *before = condition(old, json_str(c, "type"));
+                bool same = before && streq(json_str(before, "status"), json_str(c, "status"));
+
+                if (json_int(c, "observedGeneration", 0) > generation)
+                        return "a condition is ahead of the request";
+                if (!streq(json_str(c, "lastTransitionTime"),
+                           same ? json_str(before, "lastTransitionTime") : text))
+                        return "lastTransitionTime does not go with the condition's status";
+                if (!json_str(c, "reason") || !*json_str(c, "reason") || !json_str(c, "message"))
+                        return "a condition has no reason or no message";
+        }
+        if (is_true(new, "Ready") && (is_true(new, "Stalled") || is_true(new, "Progressing")))
+                return "Ready contradicts Stalled or Progressing";
+        if (is_true(new, "Progressing") && is_true(new, "Stalled"))
+                return "Progressing contradicts Stalled";
+        if (is_true(new, "Suspended") && (is_true(new, "Ready") || is_true(new, "Progressing")))
+                return "Suspended contradicts Ready or Progressing";
+        return NULL;
+}
+
+static const char *judge_progress(const struct json *old, const struct json *new)
+{
+        const struct json *was = json_at(old, "progress"), *is = json_at(new, "progress");
+        double before, after;
+
+        if (json_int(was, "attempt", 0) > json_int(is, "attempt", 0))
+                return "the attempt of the progress goes back";
+        if (json_int(was, "attempt", 0) != json_int(is, "attempt", 0))
+                return NULL;
+        if (json_at(was, "startedAt") && !streq(json_str(was, "startedAt"), json_str(is, "startedAt")))
+                return "startedAt changes within an attempt";
+        if (!json_to_double(json_at(was, "percent"), &before))
+                return NULL;
+        if (!json_to_double(json_at(is, "percent"), &after))
+                return "the percentage is lost within an attempt";
+        return after < before ? "the percentage goes back within an attempt" : NULL;
+}
+
+/* From which state to which: bits by the numbers of the states. */
+static bool may_follow(unsigned from, unsigned to)
+{
+        static const unsigned next[] = {
+                [STATE_NEW] = 1 << STATE_PENDING | 1 << STATE_FAILED,
+                [STATE_PENDING] = 1 << STATE_PENDING | 1 << STATE_PROFILING | 1 << STATE_READY |
+                                  1 << STATE_DEPLOYING | 1 << STATE_FAILED,
+                [STATE_PROFILING] = 1 << STATE_PROFILING | 1 << STATE_PENDING | 1 << STATE_READY |
+                                    1 << STATE_DEPLOYING | 1 << STATE_FAILED,
+                [STATE_DEPLOYING] = 1 << STATE_DEPLOYING | 1 << STATE_READY | 1 << STATE_FAILED |
+                                    1 << STATE_DELETED,
+                [STATE_READY] = 1 << STATE_READY | 1 << STATE_DEPLOYING | 1 << STATE_DELETED,
+                [STATE_FAILED] = 1 << STATE_FAILED,
+                [STATE_DELETED] = 1 << STATE_DELETED,
+        };
+
+        return next[from] & 1U << to;
+}
+
+static const char *judge_run(struct model *m, const struct json *old, const struct json *new, bool has_row)
+{
+        const struct json *was = json_at(old, "run"), *is = json_at(new, "run");
+        uint16_t before = old ? status_number(m, old) : 0, after = status_number(m, new);
+        const struct facts *x = &m->statuses.v[before], *y = &m->statuses.v[after];
+
+        if (!may_follow(x->state, y->state))
+                return arena_printf(&m->texts, "state %s follows %s", json_str_or(new, "state", "''"),
+                                    json_str_or(old, "state", "''"));
+        if (x->outcome && x->outcome != y->outcome)
+                return "an outcome is taken back";
+        if (x->attempt > y->attempt)
+                return "the attempt goes back";
+        if (x->attempt == y->attempt && x->job != UINT8_MAX && x->job != y->job)
+                return "the Job's name changes within an attempt";
+        if (json_int(was, "retries", 0) > json_int(is, "retries", 0))
+                return "the count of retries goes back";
+        if (!x->outcome && y->outcome && !has_row)
+                return "a run ends without a row for the history";
+        if (is_final(x))
+                return "a final status is written again";
+        return NULL;
+}
+
+const char *judge_status(struct model *m, const struct json *view, const struct json *new, bool has_row,
+                         usec_t now)
+{
+        const struct json *old = json_at(view, "status");
+        int64_t observed = json_int(new, "observedGeneration", 0);
+        const char *bad = judge_conditions(view, new, now);
+
+        if (observed > json_int(json_at(view, "metadata"), "generation", 0))
+                return "observedGeneration is ahead of the request";
+        if (observed < json_int(old, "observedGeneration", 0))
+                return "observedGeneration goes back";
+        if (!bad)
+                bad = judge_progress(old, new);
+        return bad ? bad : judge_run(m, old, new, has_row);
+}
+
+void judge_status_written(struct model *m, const struct state *s, uint16_t after)
+{
+        const struct facts *was = facts_of(m, s), *is = &m->statuses.v[after];
+
+        if (is_final(was))
+                model_wrong(m, "a final state is overwritten");
+        if (is->retries > m->scenario->left[LEFT_MISHAP] - s->left[LEFT_MISHAP])
+                model_wrong(m, "an attempt is made that nothing has called for");
+        if (!s->success || s->excused || is->cancelled)
+                return;
+        if (is->outcome == OUTCOME_FAILED || is->state == STATE_FAILED)
+                model_wrong(m, "a success that was recorded by pod-%d is told as a failure", s->success);
+        if (is->attempt > was->attempt)
+                model_wrong(m, "an attempt follows a success that was recorded by pod-%d", s->success);
+}
+
+/* ---- Jobs */
+
+/* Something of the Job may still run. */
+static bool job_lives(const struct model *m, const struct state *s, const struct job *j)
+{
+        const struct pods_part *pods = &PART(m, s, pods_part, PODS);
+
+        for (size_t i = 0; i < PODS_MAX && pods->v[i].uid; i++) {
+                const struct pod *p = &pods->v[i];
+
+                if (p->job == j->uid && pod_lives(p) && (!p->asked || s->now < p->asked - 1 + DEAD_POD))
+                        return true;
+        }
+        return j->end == JOB_ACTIVE && !j->deleting; /* it may make a pod */
+}
+
+void judge_job_created(struct model *m, const struct state *s, const struct job *job)
+{
+        const struct request_part *r = &PART(m, s, request_part, REQUEST);
+        const struct jobs_part *jobs = &PART(m, s, jobs_part, JOBS);
+        const struct maps_part *maps = &PART(m, s, maps_part, MAPS);
+        const struct facts *f = facts_of(m, s);
+
+        if (r->uid != job->owner)
+                return; /* it goes with its owner, which is gone */
+        if (!s->excused && (s->jobs_made & 1U << job->attempt))
+                model_wrong(m, "the Job of attempt %d is made twice", job->attempt);
+        if (f->job != job->name || f->attempt != job->attempt)
+                model_wrong(m, "a Job is made that the status does not name");
+        if (f->outcome)
+                model_wrong(m, "a Job is made for a run that has ended");
+        if (s->success && !s->excused)
+                model_wrong(m, "a Job is made after pod-%d has recorded its success", s->success);
+        for (size_t i = 0; i < JOBS_MAX && jobs->v[i].uid; i++)
+                if (jobs->v[i].owner == job->owner && job_lives(m, s, &jobs->v[i]))
+                        model_wrong(m, "a Job is made beside the one of attempt %d", jobs->v[i].attempt);
+        for (size_t i = 0; i < ACCESS_MAX; i++)
+                if (s->access[i] != job->owner)
+                        model_wrong(m, "a Job is made that may not record anything");
+        if (!s->excused && (maps->status.owner != job->owner || maps->data.owner != job->owner))
+                model_wrong(m, "a Job is made without its ConfigMaps");
+}
+
+void judge_state(struct model *m, const struct state *s)
+{
+        const struct jobs_part *jobs = &PART(m, s, jobs_part, JOBS);
+        const struct request_part *r = &PART(m, s, request_part, REQUEST);
+        const struct deployments_part *d = &PART(m, s, deployments_part, DEPLOYMENTS);
+        unsigned active = 0;
+
+        for (size_t i = 0; i < JOBS_MAX && jobs->v[i].uid; i++)
+                active += r->uid && jobs->v[i].owner == r->uid && job_lives(m, s, &jobs->v[i]);
+        if (active > 1)
+                model_wrong(m, "two Jobs of the request are active");
+        if (d->uid && d->owner == r->uid && s->success && !s->excused && d->of != s->success)
+                model_wrong(m, "the deployment is of pod-%d, and pod-%d recorded the success", d->of,
+                            s->success);
+}
+
+/* ---- the end */
+
+static const char *left_behind(const struct model *m, const struct state *s)
+{
+        const struct jobs_part *jobs = &PART(m, s, jobs_part, JOBS);
+        const struct pods_part *pods = &PART(m, s, pods_part, PODS);
+        const struct maps_part *maps = &PART(m, s, maps_part, MAPS);
+
+        if (jobs->v[0].uid || pods->v[0].uid)
+                return "a Job or a pod is left after the request was deleted";
+        if (maps->status.uid || maps->data.uid)
+                return "a ConfigMap is left after the request was deleted";
+        if (s->access[0] || s->access[1] || s->access[2])
+                return "access is left after the request was deleted";
+        return NULL;
+}
+
+static bool anything_runs(const struct model *m, const struct state *s)
+{
+        const struct jobs_part *jobs = &PART(m, s, jobs_part, JOBS);
+        const struct pods_part *pods = &PART(m, s, pods_part, PODS);
+
+        for (size_t i = 0; i < JOBS_MAX && jobs->v[i].uid; i++)
+                if (jobs->v[i].end == JOB_ACTIVE)
+                        return true;
+        for (size_t i = 0; i < PODS_MAX && pods->v[i].uid; i++)
+                if (pod_lives(&pods->v[i]))
+                        return true;
+        return false;
+}
+
+static const char *judge_end(const struct model *m, const struct state *s, const struct facts *f)
+{
+        if (anything_runs(m, s))
+                return "something runs after the end";
+        if (s->access[0] || s->access[1] || s->access[2])
+                return "access is left after the end";
+        if (PART(m, s, maps_part, MAPS).status.uid)
+                return "the status ConfigMap is left after the end";
+        if (f->outcome == OUTCOME_SUCCEEDED && f->state != STATE_FAILED &&
+            !PART(m, s, maps_part, MAPS).data.uid)
+                return "the output is gone";
+        return NULL;
+}
+
+bool judge_settled(struct model *m, const struct state *s, const char **why)
+{
+        const struct request_part *r = &PART(m, s, request_part, REQUEST);
+        const struct facts *f = facts_of(m, s);
+        bool applies = r->spec & SPEC_AUTO_APPLY;
+
+        if (!r->uid)
+                *why = left_behind(m, s);
+        else if (f->outcome || is_final(f))
+                *why = judge_end(m, s, f);
+        else if (s->success && !s->excused)
+                *why = "a success that was recorded is not told";
+        else if (f->suspended && (r->spec & SPEC_SUSPEND))
+                *why = anything_runs(m, s) ? "something runs while the request is suspended" : NULL;
+        else
+                *why = "the run has no outcome, and nothing is left to happen";
+        if (!*why && r->uid && f->outcome == OUTCOME_SUCCEEDED && !is_final(f) &&
+            (f->state != STATE_READY || (applies && !PART(m, s, deployments_part, DEPLOYMENTS).uid)))
+                *why = "the run has succeeded, and the request is not ready";
+        if (!*why && r->uid && f->outcome == OUTCOME_FAILED && !is_final(f))
+                *why = "the run has failed, and the request has not";
+        return !*why;
+}

@@ -1,0 +1,196 @@
+/*
+ * What people and bad luck do.
+ */
+#include "model/world.h"
+
+enum { CODE_KILLED = 137 };
+
+static bool spend(struct state *s, enum left what)
+{
+        if (!s->left[what])
+                return false;
+        s->left[what]--;
+        return true;
+}
+
+static void set_spec(struct model *m, struct state *s, uint8_t spec)
+{
+        struct request_part r = PART(m, s, request_part, REQUEST);
+
+        r.spec = spec;
+        r.generation++;
+        part_change(m, s, REQUEST, &r);
+}
+
+bool act_edit(struct model *m, struct state *s, unsigned edit)
+{
+        static const uint8_t bits[] = {[EDIT_MODEL] = SPEC_EDITED,
+                                       [EDIT_SUSPEND] = SPEC_SUSPEND,
+                                       [EDIT_CANCEL] = SPEC_CANCEL,
+                                       [EDIT_APPLY] = SPEC_AUTO_APPLY};
+        struct request_part r = PART(m, s, request_part, REQUEST);
+
+        if (!(m->scenario->edits & 1U << edit) || !r.uid || (r.spec & bits[edit]) || !spend(s, LEFT_EDIT))
+                return false;
+        set_spec(m, s, r.spec | bits[edit]);
+        return true;
+}
+
+/* Who suspends a request resumes it some day; one that stays suspended is fine, too. */
+bool act_resume(struct model *m, struct state *s, unsigned arg)
+{
+        struct request_part r = PART(m, s, request_part, REQUEST);
+
+        if (!r.uid || !(r.spec & SPEC_SUSPEND))
+                return false;
+        set_spec(m, s, r.spec & (uint8_t)~SPEC_SUSPEND);
+        return true;
+}
+
+bool act_delete(struct model *m, struct state *s, unsigned arg)
+{
+        struct request_part r = PART(m, s, request_part, REQUEST);
+
+        if (!r.uid || !spend(s, LEFT_DELETE))
+                return false;
+        part_change(m, s, REQUEST, &(struct request_part){.made = r.made});
+        s->jobs_made = s->success = s->excused = s->late = 0;
+        return true;
+}
+
+bool act_recreate(struct model *m, struct state *s, unsigned arg)
+{
+        struct request_part r = PART(m, s, request_part, REQUEST);
+
+        if (!m->scenario->recreated || r.uid || r.made > 1)
+                return false;
+        r = (struct request_part){
+                .uid = (uint8_t)(r.made + 1), .made = (uint8_t)(r.made + 1), .generation = 1};
+        r.spec = m->scenario->spec;
+        part_change(m, s, REQUEST, &r);
+        return true;
+}
+
+/* ---- bad luck */
+
+static struct pod *living_pod(struct pods_part *pods)
+{
+        for (size_t i = PODS_MAX; i--;)
+                if (pod_lives(&pods->v[i]))
+                        return &pods->v[i];
+        return NULL;
+}
+
+static bool evict(struct model *m, struct state *s)
+{
+        struct pods_part pods = PART(m, s, pods_part, PODS);
+        struct pod *p = living_pod(&pods);
+
+        if (!p)
+                return false;
+        if (p->work == WORK_RUNNING) {
+                p->work = WORK_ENDED;
+                p->code = CODE_KILLED;
+                p->finished = (uint16_t)(s->now + 1);
+        }
+        if (p->relay == RELAY_UP)
+                p->relay = RELAY_LOST;
+        p->phase = PHASE_FAILED;
+        p->evicted = 1;
+        part_change(m, s, PODS, &pods);
+        return true;
+}
+
+static bool delete_pod(struct model *m, struct state *s)
+{
+        struct pods_part pods = PART(m, s, pods_part, PODS);
+        struct pod *p = living_pod(&pods);
+
+        if (!p || p->asked)
+                return false;
+        p->asked = (uint16_t)(s->now + 1);
+        part_change(m, s, PODS, &pods);
+        return true;
+}
+
+static bool lose_relay(struct model *m, struct state *s)
+{
+        struct pods_part pods = PART(m, s, pods_part, PODS);
+        struct pod *p = living_pod(&pods);
+
+        if (!p || p->relay != RELAY_UP)
+                return false;
+        p->relay = RELAY_LOST;
+        part_change(m, s, PODS, &pods);
+        return true;
+}
+
+/* The last one; with its pods first, or leaving them to the garbage collection. */
+static bool delete_job(struct model *m, struct state *s, bool orphans)
+{
+        struct jobs_part jobs = PART(m, s, jobs_part, JOBS);
+        struct job *last = NULL;
+
+        for (size_t i = 0; i < JOBS_MAX && jobs.v[i].uid; i++)
+                last = &jobs.v[i];
+        if (!last || last->deleting)
+                return false;
+        if (orphans)
+                job_remove(&jobs, last->uid);
+        else
+                last->deleting = 1;
+        s->excused = 1;
+        part_change(m, s, JOBS, &jobs);
+        return true;
+}
+
+static bool delete_map(struct model *m, struct state *s)
+{
+        struct maps_part maps = PART(m, s, maps_part, MAPS);
+
+        if (!maps.status.uid)
+                return false;
+        maps.status = (struct status_map){0};
+        s->excused = 1;
+        part_change(m, s, MAPS, &maps);
+        return true;
+}
+
+static bool delete_deployment(struct model *m, struct state *s)
+{
+        struct deployments_part d = PART(m, s, deployments_part, DEPLOYMENTS);
+
+        if (!d.uid)
+                return false;
+        part_change(m, s, DEPLOYMENTS, &(struct deployments_part){.made = d.made});
+        return true;
+}
+
+static bool befall(struct model *m, struct state *s, unsigned mishap)
+{
+        switch ((enum mishap)mishap) {
+        case MISHAP_EVICT:
+                return evict(m, s);
+        case MISHAP_DELETE_POD:
+                return delete_pod(m, s);
+        case MISHAP_LOSE_RELAY:
+                return lose_relay(m, s);
+        case MISHAP_DELETE_JOB:
+                return delete_job(m, s, false);
+        case MISHAP_ORPHAN_PODS:
+                return delete_job(m, s, true);
+        case MISHAP_DELETE_MAP:
+                return delete_map(m, s);
+        case MISHAP_DELETE_DEPLOYMENT:
+                return delete_deployment(m, s);
+        }
+        return false;
+}
+
+bool act_mishap(struct model *m, struct state *s, unsigned mishap)
+{
+        if (!(m->scenario->mishaps & 1U << mishap) || !s->left[LEFT_MISHAP] || !befall(m, s, mishap))
+                return false;
+        s->left[LEFT_MISHAP]--;
+        return true;
+}

@@ -1,0 +1,288 @@
+/*
+ * world.h - a small world in memory, in which a controller is driven through every order of events.
+ *
+ * The server's objects come in parts, one a watch: the request, Jobs, pods, ConfigMaps, deployments. A part is a record
+ * without pointers, kept once (pool.h); a state of the world is the numbers of its parts, of the parts as the controller's
+ * caches have them, of what the controller is at, and of what may still happen. So a state is 64 bytes, two states are
+ * the same when their bytes are, and the same view is decided on once.
+ *
+ *   show.c      the parts as the API's objects
+ *   cluster.c   what the cluster does by itself: Jobs' controller, kubelet, relay, garbage collection, deployments
+ *   people.c    what people and bad luck do: edits, deletion, eviction
+ *   control.c   the operator: caches, decisions, writes one by one, death
+ *   judge.c     what must be true
+ *   sabotage.c  mistakes to be found
+ *   explore.c   every state, breadth first
+ */
+#pragma once
+
+#include "model/pool.h"
+
+#include "kinds/dgdr/dgdr.h"
+#include "kinds/kinds.h"
+
+#define NOON ((usec_t)1794744000 * USEC_PER_SEC) /* 2026-11-15T12:00:00Z, when the world begins */
+
+enum part { REQUEST, JOBS, PODS, MAPS, DEPLOYMENTS, PARTS };
+enum { HIDDEN = PARTS, POOLS }; /* what no watch shows */
+
+enum { JOBS_MAX = 4, PODS_MAX = 6, ACCESS_MAX = 3, NAMES_MAX = 16 };
+
+/* Bits of a request's spec. */
+enum { SPEC_EDITED = 1, SPEC_SUSPEND = 2, SPEC_CANCEL = 4, SPEC_AUTO_APPLY = 8 };
+
+struct request_part {
+        uint8_t uid; /* 0: there is none */
+        uint8_t generation, spec, made;
+        uint16_t status; /* number of its text */
+        uint8_t unused[2];
+};
+
+enum job_end { JOB_ACTIVE, JOB_COMPLETE, JOB_FAILED };
+
+struct job {
+        uint8_t uid; /* 0: none; one more than the last one's */
+        uint8_t owner, name /* number */, attempt;
+        uint8_t deleting; /* in the foreground: it stays until its pods are gone */
+        uint8_t end, pods /* made by it */, unused;
+};
+
+struct jobs_part {
+        uint8_t made, unused[7];
+        struct job v[JOBS_MAX]; /* by uid, without gaps */
+};
+
+enum pod_work { WORK_PENDING, WORK_RUNNING, WORK_ENDED };
+enum pod_relay { RELAY_PENDING, RELAY_UP, RELAY_DONE, RELAY_LOST };
+enum pod_phase { PHASE_GOES_ON, PHASE_SUCCEEDED, PHASE_FAILED };
+
+struct pod {
+        uint8_t uid, job /* uid */, work, code, relay, phase, evicted, unused;
+        uint16_t asked, finished; /* seconds since NOON, and 1; 0: not */
+        uint8_t unused_more[4];
+};
+
+struct pods_part {
+        uint8_t made, unused[7];
+        struct pod v[PODS_MAX]; /* by uid, without gaps */
+};
+
+/* How a workload ended, as `run` says it. */
+enum pod_exit { EXIT_NONE, EXIT_GOOD, EXIT_BAD, EXIT_TOLD };
+
+struct status_map {
+        uint8_t uid, owner, attempt, pod /* uid */, sequence, state, report /* which of the three */, exit;
+};
+
+struct data_map {
+        uint8_t uid, owner, output /* uid of the pod that made it */, unused[5];
+};
+
+struct maps_part {
+        struct status_map status;
+        struct data_map data;
+        uint8_t made[2], unused[6];
+};
+
+struct deployments_part {
+        uint8_t uid, owner /* by its label */, good, made, of /* uid of the pod */, unused[3];
+};
+
+/* What relay and workload know of themselves, by the pods' uids. */
+struct inner {
+        uint8_t claim, sequence, exit, sent;
+};
+
+struct hidden_part {
+        struct inner v[8]; /* by uid */
+};
+
+/* What may still happen. */
+enum left { LEFT_PROGRESS, LEFT_EDIT, LEFT_DELETE, LEFT_CRASH, LEFT_MISHAP, LEFT_TICK, LEFT_MAX_ };
+
+struct state {
+        uint16_t part[PARTS], seen[PARTS]; /* on the server, and in the caches */
+        uint16_t hidden;
+        uint16_t now, again; /* seconds since NOON; again: when the controller asked to be called; 0: not */
+        uint8_t access[ACCESS_MAX]; /* ServiceAccount, Role, RoleBinding: their owner's uid; 0: none */
+        uint8_t step;               /* of the task */
+        uint8_t awaits;             /* bits of enum part: a write of our own that the cache has not shown */
+        uint8_t dirty;              /* the key is queued */
+        uint32_t task;              /* number of the decision that is carried out, and 1; 0: none */
+        uint8_t left[LEFT_MAX_];
+        /* What an observer who sees everything remembers of the present request. */
+        uint8_t jobs_made; /* bits by attempt */
+        uint8_t success;   /* uid of the pod that recorded it */
+        uint8_t excused;   /* somebody took away what could have been known */
+        uint8_t late;      /* the request is gone, and a decision was made that did not know it */
+};
+
+/* What a status says, as far as it matters here. */
+struct facts {
+        const char *text;
+        uint8_t state, outcome, attempt, job /* number of the name */;
+        bool suspended, cancelled, deployed;
+        int64_t observed, retries;
+};
+enum { STATE_NEW, STATE_PENDING, STATE_PROFILING, STATE_DEPLOYING, STATE_READY, STATE_FAILED, STATE_DELETED };
+enum { OUTCOME_NONE, OUTCOME_SUCCEEDED, OUTCOME_FAILED };
+
+static inline bool is_final(const struct facts *f)
+{
+        return f->state >= STATE_FAILED;
+}
+
+/* Bounds, and what happens at all. */
+struct scenario {
+        const char *name;
+        uint8_t left[LEFT_MAX_];
+        uint8_t spec;
+        unsigned edits;   /* bits of enum edit: which of them may happen */
+        unsigned mishaps; /* bits of enum mishap */
+        bool recreated;   /* somebody makes a request of the same name after the deletion */
+        bool old_server;  /* the Jobs' controller makes another pod for one that was deleted */
+        bool lagging;     /* caches may be behind by any number of changes; otherwise by one */
+        unsigned bug;     /* of sabotage.h; 0: none */
+};
+enum edit { EDIT_MODEL, EDIT_SUSPEND, EDIT_CANCEL, EDIT_APPLY };
+enum mishap {
+        MISHAP_EVICT,
+        MISHAP_DELETE_POD,
+        MISHAP_LOSE_RELAY,
+        MISHAP_DELETE_JOB,
+        MISHAP_ORPHAN_PODS,
+        MISHAP_DELETE_MAP,
+        MISHAP_DELETE_DEPLOYMENT
+};
+
+struct verdict; /* control.c */
+
+struct model {
+        const struct scenario *scenario;
+        struct controller controller;
+        struct dgdr_settings settings;
+        struct pool pools[POOLS];
+        struct arena texts;
+        struct map status_numbers;
+        VEC(struct facts) statuses;
+        const char *names[NAMES_MAX]; /* of Jobs */
+        size_t n_names;
+        struct pool views; /* that were decided on */
+        VEC(struct verdict *) verdicts;
+        struct arena scratch;
+        size_t evaluations;
+        const char *wrong; /* what is wrong with the last step; NULL: nothing */
+};
+
+void model_init(struct model *m, const struct scenario *scenario);
+void model_done(struct model *m);
+struct state model_begin(struct model *m);
+
+/* ---- parts */
+
+#define PART(m, s, type, which) (*(const struct type *)pool_at(&(m)->pools[which], (s)->part[which]))
+#define SEEN(m, s, type, which) (*(const struct type *)pool_at(&(m)->pools[which], (s)->seen[which]))
+uint16_t part_number(struct model *m, unsigned pool, const void *record);
+/* The server has this now; a cache that may lag by one change alone then has what the server had. */
+void part_change(struct model *m, struct state *s, enum part which, const void *record);
+static inline struct hidden_part hidden_of(const struct model *m, const struct state *s)
+{
+        return *(const struct hidden_part *)pool_at(&m->pools[HIDDEN], s->hidden);
+}
+
+uint16_t status_number(struct model *m, const struct json *status); /* NULL: number 0, none */
+uint8_t name_number(struct model *m, const char *name);
+static inline const struct facts *facts_of(const struct model *m, const struct state *s)
+{
+        const struct request_part *r = pool_at(&m->pools[REQUEST], s->part[REQUEST]);
+
+        return &m->statuses.v[r->status];
+}
+
+const struct job *job_by_uid(const struct jobs_part *jobs, uint8_t uid);
+struct pod *pod_by_uid(struct pods_part *pods, uint8_t uid);
+void job_remove(struct jobs_part *jobs, uint8_t uid);
+void pod_remove(struct pods_part *pods, uint8_t uid);
+static inline bool pod_lives(const struct pod *p)
+{
+        return p->uid && !p->phase;
+}
+
+/* ---- show.c */
+
+#define STATUS_MAP "dgdr-status-r"
+#define DATA_MAP   "dgdr-output-r"
+#define ACCESS     "profile-r"
+#define DEPLOYMENT "r-dgd"
+extern const struct kube_type *const access_types[ACCESS_MAX];
+
+struct json *show_request(struct model *m, struct arena *a, const struct request_part *r);
+struct json *show_job(struct model *m, struct arena *a, const struct job *j);
+struct json *show_pod(struct arena *a, const struct pod *p);
+struct json *show_status_map(struct arena *a, const struct status_map *map);
+struct json *show_data_map(struct arena *a, const struct data_map *map);
+struct json *show_deployment(struct arena *a, const struct deployments_part *d);
+struct json *show_access(struct arena *a, size_t which, uint8_t owner);
+/* From "uid-3" to 3; 0: none. */
+uint8_t uid_number(const char *uid);
+
+/* ---- actions: what can happen next. False: that cannot happen now. */
+
+struct action {
+        const char *what;
+        uint8_t n_args;
+        bool fair; /* if it stays possible it happens: nobody's whim */
+        bool (*act)(struct model *m, struct state *s, unsigned arg);
+};
+
+extern const struct action actions[];
+extern const size_t n_actions;
+
+/* cluster.c */
+bool act_make_pod(struct model *m, struct state *s, unsigned job);
+bool act_end_job(struct model *m, struct state *s, unsigned job);
+bool act_start_pod(struct model *m, struct state *s, unsigned pod);
+bool act_end_well(struct model *m, struct state *s, unsigned pod);
+bool act_end_badly(struct model *m, struct state *s, unsigned pod);
+bool act_stop_pod(struct model *m, struct state *s, unsigned pod);
+bool act_finish_pod(struct model *m, struct state *s, unsigned pod);
+bool act_claim(struct model *m, struct state *s, unsigned pod);
+bool act_report(struct model *m, struct state *s, unsigned pod);
+bool act_send_output(struct model *m, struct state *s, unsigned pod);
+bool act_record(struct model *m, struct state *s, unsigned pod);
+bool act_give_up(struct model *m, struct state *s, unsigned pod);
+bool act_collect_job(struct model *m, struct state *s, unsigned job);
+bool act_collect_pod(struct model *m, struct state *s, unsigned pod);
+bool act_collect_others(struct model *m, struct state *s, unsigned arg);
+bool act_collect_rest(struct model *m, struct state *s, unsigned arg);
+/* The request is gone, and the operator knows it. */
+bool cluster_is_forgotten(const struct model *m, const struct state *s);
+bool act_deploy(struct model *m, struct state *s, unsigned arg);
+/* people.c */
+bool act_edit(struct model *m, struct state *s, unsigned edit);
+bool act_resume(struct model *m, struct state *s, unsigned arg);
+bool act_delete(struct model *m, struct state *s, unsigned arg);
+bool act_recreate(struct model *m, struct state *s, unsigned arg);
+bool act_mishap(struct model *m, struct state *s, unsigned mishap);
+/* control.c */
+bool act_deliver(struct model *m, struct state *s, unsigned part);
+bool act_decide(struct model *m, struct state *s, unsigned arg);
+bool act_write(struct model *m, struct state *s, unsigned arg);
+bool act_crash(struct model *m, struct state *s, unsigned arg);
+bool act_tick(struct model *m, struct state *s, unsigned arg);
+void control_init(struct model *m);
+void control_done(struct model *m);
+void control_deliver(struct model *m, struct state *s, enum part which);
+const char *control_next_write(struct model *m, const struct state *s); /* for the story; NULL: none */
+
+/* ---- judge.c: the first thing that is wrong goes to m->wrong */
+
+void model_wrong(struct model *m, const char *fmt, ...) _printf_(2, 3);
+/* The text of what is wrong with writing NEW over OLD (with VIEW's generation), or NULL. */
+const char *judge_status(struct model *m, const struct json *view, const struct json *new, bool has_row,
+                         usec_t now);
+void judge_status_written(struct model *m, const struct state *s, uint16_t after);
+void judge_job_created(struct model *m, const struct state *s, const struct job *job);
+void judge_state(struct model *m, const struct state *s);
+/* Nothing that goes by itself is left to happen. */
+bool judge_settled(struct model *m, const struct state *s, const char **why);
