@@ -3,12 +3,10 @@
  *
  *   dgdr           DynamoGraphDeploymentRequest   nvidia.com/v1alpha1
  *
- * The kinds to come:
+ * To come: cudaexperiment (CUDAExperiment and its WorkloadProfile, gpu.scheduler.io/v1alpha1) and algorithm
+ * (AlgorithmProfiling and AlgorithmComparison, dprofiler.io/v1alpha1).
  *
- *   cudaexperiment CUDAExperiment and its WorkloadProfile   gpu.scheduler.io/v1alpha1
- *   algorithm      AlgorithmProfiling, AlgorithmComparison  dprofiler.io/v1alpha1
- *
- * What a kind will own: reading its spec with defaults and all refusals at once; plan, which says what objects must
+ * What a kind owns: reading its spec with defaults and all refusals at once; plan, which says what objects must
  * exist for a run; settle, which says what pods, ConfigMaps and Job mean for the request: status, conditions,
  * events, what follows, when to look again. A table registers each kind with the runtime; a sixth kind is one more
  * folder here and one CRD file, or the design has failed.

@@ -9,8 +9,8 @@
  *
  * The pod: the workload comes first and is named in kubectl.kubernetes.io/default-container and default-logs-container, so
  * that `kubectl logs job/NAME` prints it. An emptyDir is mounted at /sonde in all three; the run directory is the volume
- * "run" when the pod's volumes have one, else an emptyDir. The token (projected, 1 h) is mounted in the relay alone;
- * automountServiceAccountToken is false. All are "restricted", the workload where the request does not say otherwise and it is
+ * "run" when the pod's volumes have one, else an emptyDir. The token (projected, 1 h) is mounted in the relay, and in the
+ * workload if the kind says workload_token; automountServiceAccountToken is false. All are "restricted", the workload where the request does not say otherwise and it is
  * not root. stage and relay have requests and limits: 10m and 16Mi asked
  * for, at most 500m (a lower quota would delay a state by a whole period of the kernel's) and 64Mi. All share uid 1000
  * unless run_as_user says otherwise (stage and relay stay with 1000 beside a workload that is root), and gid and fsGroup
