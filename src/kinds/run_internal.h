@@ -86,3 +86,8 @@ const char *run_sentence(const struct view *v, const char *fmt, ...) _printf_(2,
 const char *run_quote(const struct view *v, struct str text);
 /* The condition of an object when it is True, or NULL. */
 const struct json *run_condition(const struct json *object, const char *type);
+
+/* ---- run_progress.c */
+
+/* What was said of the GPUs, as a status takes it: the server refuses all of one with a count below 0. NULL: nothing. */
+struct json *run_gpu_config(struct arena *a, const struct run_status *st);

@@ -42,6 +42,17 @@ static void keep_reported(struct arena *a, struct json *progress, const struct j
         }
 }
 
+struct json *run_gpu_config(struct arena *a, const struct run_status *st)
+{
+        struct json *gpus = json_object(a);
+
+        if (st->has_gpu_config && st->current_gpus >= 0)
+                json_set(a, gpus, "currentGpus", json_i64(a, st->current_gpus));
+        if (st->has_gpu_config && st->parallel_mapping && *st->parallel_mapping)
+                json_set(a, gpus, "parallelMapping", json_string(a, st->parallel_mapping));
+        return json_first(gpus) ? gpus : NULL;
+}
+
 static void set_reported(struct arena *a, struct json *progress, const struct run_status *st)
 {
         json_set(a, progress, "phase", json_string(a, st->phase));
@@ -55,13 +66,10 @@ static void set_reported(struct arena *a, struct json *progress, const struct ru
                                                      (long long)st->total_steps)));
                 json_set(a, progress, "currentStep", json_i64(a, st->current_step));
                 json_set(a, progress, "totalSteps", json_i64(a, st->total_steps));
-                json_set(a, progress, "subPhase", json_string(a, st->sub_phase));
         }
+        json_set(a, progress, "subPhase", json_string(a, st->sub_phase));
         json_set(a, progress, "message", json_string(a, st->message));
-        if (st->has_gpu_config)
-                json_set(a, progress, "gpuConfig",
-                         json_build(a, "{'currentGpus': %lld, 'parallelMapping': %s}",
-                                    (long long)st->current_gpus, st->parallel_mapping));
+        json_set(a, progress, "gpuConfig", run_gpu_config(a, st));
 }
 
 /* "15:12", with "Nov 17 " in front where that is not the day of NEAR. */

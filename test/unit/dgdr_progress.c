@@ -123,6 +123,19 @@ static void the_short_design_is_told(void **state)
         assert_said(status, SAID, "Profiling decode with batch size 496 (4/6)");
 }
 
+/* Neither steps nor a count of GPUs, which is not -1. */
+static void what_is_said_in_part(void **state)
+{
+        struct rig *r = *state;
+
+        runs(r, "{'phase': 'DecodeInterpolation', 'timestamp': '2026-01-24T02:08:42Z', 'progress': "
+                "{'subPhase': 'Deploying'}, 'gpuConfig': {'parallelMapping': 'TP=1'}}");
+        assert_json(r, place(told(r)),
+                    "{'phase': 'DecodeInterpolation', 'phaseNumber': 6, 'totalPhases': 7, 'message': '', "
+                    "'subPhase': 'Deploying', 'startedAt': '2026-11-15T11:00:05Z', 'lastUpdated': "
+                    "'2026-01-24T02:08:42Z', 'gpuConfig': {'parallelMapping': 'TP=1'}}");
+}
+
 /* Whatever number the file has, the phase's own counts. */
 static void every_phase_has_its_number(void **state)
 {
@@ -427,6 +440,7 @@ static void a_failure_is_taken_back(void **state)
 static const struct CMUnitTest tests[] = {
         T(the_full_design_is_told),
         T(the_short_design_is_told),
+        T(what_is_said_in_part),
         T(every_phase_has_its_number),
         T(what_is_not_known_is_not_there),
         T(an_old_profiler_is_in_progress),

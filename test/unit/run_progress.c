@@ -210,6 +210,41 @@ static void no_percentage(void **state)
         assert_string_equal(json_print(&r->arena, json_at(json_at(status, "progress"), "percent")), "12.5");
 }
 
+/* A count that is not said would be -1, and the server would refuse the whole status. */
+static void what_is_said_in_part(void **state)
+{
+        static const struct {
+                const char *said, *gpus; /* NULL: nothing */
+        } cases[] = {{"{'parallelMapping': 'TP=2'}", "{'parallelMapping': 'TP=2'}"},
+                     {"'TP=2'", "{'parallelMapping': 'TP=2'}"},
+                     {"{'currentGpus': 0}", "{'currentGpus': 0}"},
+                     {"'4 GPUs'", "{'currentGpus': 4}"},
+                     {"{}", NULL}};
+        struct rig *r = *state;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                const struct json *p;
+
+                r->children.n = 2;
+                status_map(r, FENCE("1", "uid-p", "4", "Running"),
+                           arena_printf(&r->arena,
+                                        "{'phase': 'DecodeSweep', 'progress': {'subPhase': 'Deploying'}, "
+                                        "'gpuConfig': %s}",
+                                        cases[i].said),
+                           NULL);
+                see(r, RUN_LIFE_RUNNING, NULL);
+                p = json_at(progress(r, NULL), "progress");
+                assert_string_equal(json_str(p, "subPhase"), "Deploying"); /* also without steps */
+                assert_null(json_at(p, "step"));
+                if (cases[i].gpus)
+                        assert_json(r, json_at(p, "gpuConfig"), cases[i].gpus);
+                else
+                        assert_null(json_at(p, "gpuConfig"));
+        }
+}
+
 static void the_end_of_progress(void **state)
 {
         struct rig *r = *state;
@@ -381,6 +416,7 @@ static const struct CMUnitTest tests[] = {
         T(told_once),
         T(started_at_survives),
         T(no_percentage),
+        T(what_is_said_in_part),
         T(the_end_of_progress),
         T(a_failure_in_all_conditions),
         T(results),

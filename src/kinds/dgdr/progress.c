@@ -43,13 +43,13 @@ static void set_phase(struct arena *a, struct json *progress, const char *phase)
 
 static void set_steps(struct arena *a, struct json *progress, const struct run_status *st)
 {
+        json_set(a, progress, "subPhase", json_string(a, st->sub_phase));
         if (!st->has_progress)
                 return;
         json_set(a, progress, "currentStep", json_i64(a, st->current_step));
         json_set(a, progress, "totalSteps", json_i64(a, st->total_steps));
         json_set(a, progress, "percentage",
                  json_double(a, run_percentage(st->current_step, st->total_steps)));
-        json_set(a, progress, "subPhase", json_string(a, st->sub_phase));
 }
 
 /* The phase that the relay saw last. */
@@ -119,10 +119,7 @@ static struct json *reported(const struct view *v, const struct run_seen *seen, 
         set_steps(a, progress, st);
         json_set(a, progress, "startedAt", time_json(a, st->started_at ? st->started_at : seen->started));
         json_set(a, progress, "lastUpdated", time_json(a, st->timestamp));
-        if (st->has_gpu_config)
-                json_set(a, progress, "gpuConfig",
-                         json_build(a, "{'currentGpus': %lld, 'parallelMapping': %s}",
-                                    (long long)st->current_gpus, st->parallel_mapping));
+        json_set(a, progress, "gpuConfig", run_gpu_config(a, st));
         if (streq(st->phase, "Failed")) {
                 keep_place(a, progress, seen, before);
                 json_set(a, progress, "failedPhase", json_string(a, failed_in(seen, before)));
