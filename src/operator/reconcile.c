@@ -1,7 +1,7 @@
 #include "operator/runtime.h"
 
 enum {
-        ROUNDS_MAX = 4, /* of look-ups for one decision */
+        ROUNDS_MAX = 8, /* of look-ups for one decision */
         LOG_TAIL_LINES = 50,
         LOG_TAIL_BYTES = 16 * 1024,
 };
