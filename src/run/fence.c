@@ -3,6 +3,8 @@
  */
 #include "run/fence.h"
 
+#include "run/status.h"
+
 static const char *const state_names[RUN_STATE_MAX_] = {
         [RUN_PENDING] = "Pending",
         [RUN_RUNNING] = "Running",
@@ -66,7 +68,7 @@ static int read_number(const struct json *data, const char *key, uint64_t min, u
 {
         struct str text = json_text(json_at(data, key));
 
-        if (!str_to_u64(text, ret) || *ret < min)
+        if (!str_to_u64(text, ret) || *ret < min || *ret > RUN_SEQUENCE_MAX)
                 return err_set(err, E_INVALID, "key '%s' is %s", key, text.p ? "no such number" : "missing");
         return 0;
 }

@@ -5,9 +5,9 @@
  * as it last knew them, so that of two writers one loses and reads again:
  *
  *     data:
- *       attempt: "1"          of the pod that writes; the operator begins with that of the Job
+ *       attempt: "1"          of the pod that writes; the operator begins with that of the Job; at most 2^53
  *       podUID: ""            of the pod that writes; "" before the first
- *       sequence: "0"         one more with every state, from 1 in every attempt
+ *       sequence: "0"         one more with every state, from 1 in every attempt; at most 2^53
  *       state: Pending        Pending, Running, Succeeded, Failed; the last two are terminal
  *       status.json: ...      the state itself (the seeds' contract): run_status_json()
  *       track.json: ...       how it came there (track.h)

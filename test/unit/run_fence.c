@@ -87,6 +87,8 @@ static void test_a_malformed_map_is_refused(void **state)
                 "{'attempt': 1, 'podUID': '', 'sequence': '0', 'state': 'Pending'}",
                 "{'attempt': '1', 'podUID': '', 'sequence': 'x', 'state': 'Pending'}",
                 "{'attempt': '1', 'podUID': '', 'sequence': '99999999999999999999', 'state': 'Pending'}",
+                "{'attempt': '1', 'podUID': '', 'sequence': '9007199254740993', 'state': 'Pending'}",
+                "{'attempt': '9007199254740993', 'podUID': '', 'sequence': '0', 'state': 'Pending'}",
                 "{'attempt': '1', 'podUID': '', 'sequence': '0', 'state': 'pending'}",
                 ("{'attempt': '1', 'sequence': '0', 'state': 'Pending', 'podUID': "
                  "'0123456789012345678901234567890123456789012345678901234567890123'}"),
