@@ -7,6 +7,8 @@
 #define POD_PATIENCE   (5 * USEC_PER_SEC)
 #define POD_LOOK_AGAIN (30 * USEC_PER_SEC)
 
+enum { GENERATED_MAX = 58 }; /* of a name to which the server adds five characters; it cuts the rest */
+
 static usec_t time_at(const struct json *object, const char *key)
 {
         struct str text = json_text(json_at(object, key));
@@ -261,13 +263,15 @@ static const char *last_refusal(const struct json *events)
 /* Without the end of the pod's name, which is another one at every try: the status would never come to rest. */
 static const char *without_pod_name(const struct view *v, const char *note, const char *job)
 {
-        const char *name = strstr(note, job), *rest;
+        const char *begin = arena_printf(v->arena, "%.*s", GENERATED_MAX, arena_join(v->arena, job, "-", ""));
+        const char *name = strstr(note, begin), *rest;
+        size_t n = MIN(strlen(begin), strlen(job));
 
-        if (!name || name[strlen(job)] != '-')
+        if (!name)
                 return note;
-        rest = name + strlen(job) + 1;
+        rest = name + strlen(begin);
         rest += strspn(rest, "abcdefghijklmnopqrstuvwxyz0123456789");
-        return arena_printf(v->arena, "%.*s%s", (int)(name + strlen(job) - note), note, rest);
+        return arena_printf(v->arena, "%.*s%s", (int)(name + n - note), note, rest);
 }
 
 bool run_pod_refused(const struct view *v, struct decision *d, const struct object *job,

@@ -707,6 +707,28 @@ static void a_pod_that_is_refused(void **state)
         assert_int_equal(r->d.again_at, NOON + 35 * USEC_PER_SEC);
 }
 
+/* The server cuts what it adds five characters to. */
+static void a_pod_of_a_long_name(void **state)
+{
+        static const char job_name[] = "a123456789b123456789c123456789d123456789e123456789f123456789";
+        struct rig *r = *state;
+        struct json *j = parse(r, YOUNG_JOB("")), *note = parse(r, "{'items': [{'reason': 'FailedCreate'}]}");
+        const struct want want = {WANT_EVENTS, &KUBE_JOB, job_name, "uid-job", NULL};
+
+        json_set(&r->arena, json_at(j, "metadata"), "name", json_string(&r->arena, job_name));
+        child_json(r, &KUBE_JOB, j);
+        r->names.job = job_name;
+        json_set(&r->arena, json_first(json_at(note, "items")), "note",
+                 json_string(&r->arena,
+                             arena_printf(&r->arena, "pods \"%.58sxk2z9\" is forbidden", job_name)));
+        *vec_push(&r->answers) = (struct answer){.want = want, .json = note};
+        r->view.answers = r->answers.v;
+        r->view.n_answers = r->answers.n;
+        r->view.now = NOON + 60 * USEC_PER_SEC;
+        see(r, RUN_LIFE_WAITING, "PodNotCreated");
+        assert_says(r->seen.sentence, "f1234567\" is forbidden");
+}
+
 static void a_pod_that_the_cache_has_not(void **state)
 {
         struct rig *r = *state;
@@ -765,6 +787,7 @@ static const struct CMUnitTest tests[] = {
         T(the_cache_has_no_job_yet),
         T(whose_fault),
         T(a_pod_that_is_refused),
+        T(a_pod_of_a_long_name),
         T(a_pod_that_the_cache_has_not),
 };
 
