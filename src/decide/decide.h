@@ -130,13 +130,15 @@ void decide_condition(const struct view *v, struct json *status, const char *typ
 
 /* ---- registration */
 
+#define DECIDE_LABEL_REQUEST "sonde.dev/request" /* of a child that is loose: the request's uid */
+
 struct child_kind {
         const struct kube_type *type;
         /* Index of the child kind that owns these (pods through Jobs); -1: the request does. */
         int through;
         void (*project)(struct json *object, struct arena *a); /* see cache.h; may be NULL */
         /*
-         * It outlives the request: instead of an owner it has the label sonde.dev/request, the request's uid, by which it is
+         * It outlives the request: instead of an owner it has DECIDE_LABEL_REQUEST, by which it is
          * found and known as ours.
          */
         bool loose;

@@ -46,7 +46,7 @@
 
 #define OPERATOR_LABEL_CONTROLLER  "sonde.dev/controller"
 #define OPERATOR_LABEL_MANAGED_BY  "app.kubernetes.io/managed-by"
-#define OPERATOR_LABEL_REQUEST     "sonde.dev/request"
+#define OPERATOR_LABEL_REQUEST     DECIDE_LABEL_REQUEST
 #define OPERATOR_ANNOTATION_PLAN   "sonde.dev/plan"
 #define OPERATOR_ANNOTATION_STATUS "sonde.dev/status"
 

@@ -28,7 +28,7 @@ static const char *why_of(struct rig *r)
         const char *why = NULL;
 
         dgdr_spec_read(&r->view, &spec);
-        assert_true(dgdr_spec_check(&r->view, &r->d, &spec, &why));
+        assert_true(dgdr_spec_check(&r->view, &r->d, &spec, true, &why));
         if (why) {
                 assert_in_range(strlen(why), 10, 1000);
                 assert_true(utf8_valid(why, strlen(why)));
@@ -446,7 +446,7 @@ static void what_is_named_is_looked_up_at_once(void **state)
 
         named(r, "r", PROFILING(", 'configMapRef': {'name': 'c'}, 'outputPVC': 'p'"));
         dgdr_spec_read(&r->view, &spec);
-        assert_false(dgdr_spec_check(&r->view, &r->d, &spec, &why));
+        assert_false(dgdr_spec_check(&r->view, &r->d, &spec, true, &why));
         assert_null(why);
         assert_true(wanted(r, &KUBE_CONFIGMAP, "c"));
         assert_true(wanted(r, &KUBE_PVC, "p"));

@@ -36,9 +36,9 @@ struct dgdr_spec {
 void dgdr_spec_read(const struct view *v, struct dgdr_spec *ret);
 /*
  * All that can be known to be wrong before anything runs, in one sentence in *WHY ("spec.x: …; spec.y: …"), NULL: nothing. False:
- * look-ups are under way (the ConfigMap and the volume that the spec names).
+ * look-ups are under way (of the ConfigMap and the volume that the spec names, with LOOK).
  */
-bool dgdr_spec_check(const struct view *v, struct decision *d, const struct dgdr_spec *spec,
+bool dgdr_spec_check(const struct view *v, struct decision *d, const struct dgdr_spec *spec, bool look,
                      const char **why);
 
 /* ---- output.c */

@@ -4,6 +4,10 @@
 #include "kinds/dgdr/internal.h"
 #include "kinds/run_internal.h"
 
+static const char spec_is_available[] = "Generated spec is available in status.generatedDeployment";
+
+#define DEPLOYMENT_LOOK_AGAIN (30 * USEC_PER_SEC)
+
 /* What a decision about a request is made from, and the status that it makes. */
 struct turn {
         const struct view *v;
@@ -37,7 +41,8 @@ static void begin_turn(struct turn *t, const struct view *v, struct decision *d)
         dgdr_spec_read(v, &t->spec);
         run_read(v, &t->kind, &t->run);
         t->status = json_is(status, JSON_OBJECT) ? json_copy(v->arena, status) : json_object(v->arena);
-        json_set(v->arena, t->status, "backend", json_string(v->arena, t->spec.backend));
+        if (!t->run.changed)
+                json_set(v->arena, t->status, "backend", json_string(v->arena, t->spec.backend));
 }
 
 static void set_state(struct turn *t, const char *state)
@@ -121,7 +126,7 @@ static bool check_spec(struct turn *t)
 
         if (t->run.names.job && was_checked(t->v))
                 return true;
-        if (!dgdr_spec_check(t->v, t->d, &t->spec, &why))
+        if (!dgdr_spec_check(t->v, t->d, &t->spec, !t->run.names.job || t->run.changed, &why))
                 return false;
         if (why && t->run.names.job) { /* what runs goes on as it was begun */
                 t->run.invalid = why;
@@ -227,6 +232,15 @@ static bool hold_generation(struct turn *t)
         return true;
 }
 
+/* Not what an earlier attempt left: its relay may have been the last that could write. */
+static bool is_of_run(const struct turn *t, const struct object *map)
+{
+        const char *wrote = json_str(json_at(map->json, "data"), RUN_KEY_POD);
+        const char *ran = json_str(json_at(t->status, "progress"), "podUID");
+
+        return run_is_ours(t->v, map->json) && (!wrote || !*wrote || streq(wrote, ran));
+}
+
 /* The run has succeeded. False: look-ups are under way, or objects are made first. */
 static bool generate(struct turn *t)
 {
@@ -244,8 +258,7 @@ static bool generate(struct turn *t)
                 decide_again_at(t->d, usec_add(t->v->now, RUN_LOOK_AGAIN));
         if (look != LOOK_DONE)
                 return false;
-        text = dgdr_output_text(t->v, &t->spec, map && run_is_ours(t->v, map->json) ? map->json : NULL, &key,
-                                &err);
+        text = dgdr_output_text(t->v, &t->spec, map && is_of_run(t, map) ? map->json : NULL, &key, &err);
         if (!text.p) {
                 fail_generation(t, run_sentence(t->v, "%s; see configmap/%s and the profiler's log", err.text,
                                                 t->kind.data_map));
@@ -264,12 +277,14 @@ static bool generate(struct turn *t)
 
 /* ---- while it runs */
 
-/* Runs of one shape take about the same time. */
+/* Runs of one shape take about the same time. "": what runs was begun with another spec than is there now. */
 static const char *shape_of(const struct turn *t)
 {
         struct arena *a = t->v->arena;
         const char *config = t->spec.config ? json_print(a, t->spec.config) : "";
 
+        if (t->run.changed)
+                return "";
         return arena_printf(a, "dgdr/%s/%s/%s", t->spec.backend, t->spec.model, name_hash(a, str_of(config)));
 }
 
@@ -336,6 +351,9 @@ static const char *refusal(const struct view *v)
         return strstr(message, arena_printf(v->arena, "/%s", DGD.plural)) ? message : NULL;
 }
 
+/*
+ * One that is deleted before it was seen is made again: that it was made is only known from seeing it.
+ */
 static void create_deployment(struct turn *t, const char *name)
 {
         const char *why = refusal(t->v);
@@ -349,6 +367,7 @@ static void create_deployment(struct turn *t, const char *name)
                      EXIST_ONCE);
         condition(t, "DeploymentReady", "False", "DeploymentInProgress",
                   arena_printf(t->v->arena, "DGD %s is being created", name));
+        set_state(t, "Deploying");
         tell_deploying(t, "the deployment is being created");
 }
 
@@ -359,6 +378,8 @@ static void tell_deployment(struct turn *t, const struct object *dgd)
         const char *state = json_str_or(json_at(dgd->json, "status"), "state", "pending"), *message;
         bool created = json_bool(before, "created", false), good = streq(state, "successful");
         bool was_good = streq(json_str(before, "state"), "successful");
+        bool degraded = was_good || streq(json_str(view_condition(t->v, "DeploymentReady"), "reason"),
+                                          "DeploymentDegraded");
 
         if (!created)
                 decide_event(t->d, t->v, EVENT_NORMAL, "DeploymentCreated", "DGD %s created", dgd->name);
@@ -376,9 +397,17 @@ static void tell_deployment(struct turn *t, const struct object *dgd)
                 tell_ready(t, "DeploymentReady", message);
         } else {
                 condition(t, "DeploymentReady", "False",
-                          was_good ? "DeploymentDegraded" : "DeploymentInProgress", message);
+                          degraded ? "DeploymentDegraded" : "DeploymentInProgress", message);
                 tell_deploying(t, message);
         }
+}
+
+/* One that somebody else made under that name is not the request's. */
+static bool is_ours(const struct turn *t, const struct object *dgd)
+{
+        const struct json *labels = json_at(json_at(dgd->json, "metadata"), "labels");
+
+        return streq(json_str(labels, DECIDE_LABEL_REQUEST), meta_str(t->v->request, "uid"));
 }
 
 /* It was there, and the cache has none: only the server knows. False: that is not known yet. */
@@ -388,10 +417,16 @@ static bool look_for_deployment(struct turn *t, const char *name)
         const struct object *found = run_look_up(t->v, t->d, &DGD, name, &look);
         const char *message;
 
-        if (look == LOOK_FAILED || (look == LOOK_DONE && found))
-                decide_again_at(t->d, usec_add(t->v->now, RUN_LOOK_AGAIN)); /* the cache is behind */
-        if (look != LOOK_DONE || found)
+        if (look == LOOK_FAILED)
+                decide_again_at(t->d, usec_add(t->v->now, RUN_LOOK_AGAIN));
+        if (look != LOOK_DONE)
                 return false;
+        if (found &&
+            is_ours(t, found)) { /* the cache is behind, or somebody took the label that it selects by */
+                decide_again_at(t->d, usec_add(t->v->now, DEPLOYMENT_LOOK_AGAIN));
+                tell_deployment(t, found);
+                return true;
+        }
         message = run_sentence(
                 t->v,
                 "DGD %s was deleted; it is not created again: create another request, or apply "
@@ -418,6 +453,15 @@ static bool follow_deployment(struct turn *t)
         return true;
 }
 
+/* What is to become of the output was changed while that could still be heard of. */
+static bool must_generate(const struct turn *t, const char *state)
+{
+        bool deployed = json_at(t->status, "deployment") || view_child(t->v, &DGD, t->spec.deployment);
+
+        return streq(state, "Profiling") ||
+               (t->run.names.job && !deployed && !was_checked(t->v) && !t->run.invalid && !t->run.changed);
+}
+
 static void settle_after(struct turn *t)
 {
         const char *state = dgdr_state(t->v);
@@ -425,17 +469,20 @@ static void settle_after(struct turn *t)
         if (t->run.names.job && !check_spec(t))
                 return;
         run_settle_spec(t->v, t->d, &t->run, t->status);
-        if (streq(state, "Profiling") && !generate(t))
+        if (must_generate(t, state) && !generate(t))
                 return;
-        if (streq(state, "Ready") && can_apply(t) && !json_at(t->status, "deployment"))
-                set_state(t, "Deploying"); /* asked for later */
-        if (streq(state, "Deploying") && !t->spec.auto_apply && !json_at(t->status, "deployment")) {
-                set_state(t, "Ready"); /* taken back in time */
-                tell_ready(t, "SpecGenerated", "Generated spec is available in status.generatedDeployment");
-        }
         state = new_state(t);
-        if ((streq(state, "Deploying") || json_at(t->status, "deployment")) && !follow_deployment(t))
+        if (dgdr_is_final(state)) {
+                t->d->status = t->status;
                 return;
+        }
+        if (json_at(t->status, "deployment") || can_apply(t)) {
+                if (!streq(state, "Profiling") && !follow_deployment(t))
+                        return;
+        } else if (!streq(state, "Profiling")) {
+                set_state(t, "Ready");
+                tell_ready(t, "SpecGenerated", spec_is_available);
+        }
         t->d->status = t->status;
 }
 

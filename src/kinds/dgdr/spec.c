@@ -306,7 +306,8 @@ static bool check_volume(const struct view *v, struct decision *d, struct wrongs
                look_up(v, d, w, "spec.profilingConfig.outputPVC", &KUBE_PVC, spec->pvc, &answer);
 }
 
-bool dgdr_spec_check(const struct view *v, struct decision *d, const struct dgdr_spec *spec, const char **why)
+bool dgdr_spec_check(const struct view *v, struct decision *d, const struct dgdr_spec *spec, bool look,
+                     const char **why)
 {
         struct wrongs w = {.arena = v->arena, .text = BUF_INIT(DGDR_WHY_MAX)};
         struct str base = STR_NULL;
@@ -316,8 +317,8 @@ bool dgdr_spec_check(const struct view *v, struct decision *d, const struct dgdr
         check_config(&w, spec);
         check_profiler(&w, v, spec);
         /* Both are asked for at once. */
-        known = check_base(v, d, &w, spec, &base);
-        known = check_volume(v, d, &w, spec) && known;
+        known = !look || check_base(v, d, &w, spec, &base);
+        known = (!look || check_volume(v, d, &w, spec)) && known;
         check_pod(&w, spec);
         check_overrides(&w, v, spec);
         check_deployment_name(&w, v, spec, base);
