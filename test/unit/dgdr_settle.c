@@ -1,0 +1,165 @@
+/*
+ * What follows after a DynamoGraphDeploymentRequest's run: the generated document, the deployment, later changes.
+ */
+#include "unit/run_objects.h"
+
+#include "kinds/dgdr/internal.h"
+
+#define SPEC                                                                                            \
+        "'model': 'm', 'backend': 'vllm', 'profilingConfig': {'profilerImage': 'i', 'config': {'sla': " \
+        "{'ttft': 50}}}"
+#define GENERATED                                                                                        \
+        "'generatedDeployment': {'apiVersion': 'nvidia.com/v1alpha1', 'kind': 'DynamoGraphDeployment', " \
+        "'metadata': {'name': 'r-dgd', 'namespace': 'ns'}, 'spec': {}}"
+#define DEPLOYED(state) \
+        "'deployment': {'name': 'r-dgd', 'namespace': 'ns', 'state': '" state "', 'created': true}"
+#define A_DGD(label, state)                                                              \
+        "{'metadata': {'name': 'r-dgd', 'uid': 'uid-dgd', 'namespace': 'ns', 'labels': " \
+        "{'sonde.dev/request': '" label "'}}, 'status': {'state': '" state "'}}"
+
+static const struct dgdr_settings settings = {.pod_image = "sonde-pod"};
+
+static const char *hash_of(struct rig *r)
+{
+        struct run_kind kind = dgdr_run_kind(&r->view);
+        struct run run;
+
+        run_read(&r->view, &kind, &run);
+        return run.spec_hash;
+}
+
+/* A request whose run has succeeded; MORE of its spec, what its status has beside that, and the generation observed. */
+static void after(struct rig *r, const char *spec, const char *status, int observed)
+{
+        const char *text = "{'metadata': {'name': 'r', 'namespace': 'ns', 'uid': 'uid-r', 'generation': 2}, "
+                           "'spec': {" SPEC "%s}, 'status': {'observedGeneration': %d, 'run': {'attempt': 1, "
+                           "'job': 'profile-r', 'specHash': '%s', 'outcome': 'Succeeded'}%s}}";
+
+        r->view.type = &DGDR;
+        r->view.settings = &settings;
+        r->view.request = parse(r, arena_printf(&r->arena, text, spec, observed, "x", status));
+        r->view.request = parse(r, arena_printf(&r->arena, text, spec, observed, hash_of(r), status));
+}
+
+static const struct json *settled(struct rig *r)
+{
+        decision_done(&r->d);
+        dgdr_settle(&r->view, &r->d);
+        return r->d.status;
+}
+
+static const char *reason_of(const struct json *status, const char *type)
+{
+        json_foreach (c, json_at(status, "conditions"))
+                if (streq(json_str(c, "type"), type))
+                        return json_str(c, "reason");
+        return NULL;
+}
+
+static void deployed_when_asked_for_later(void **state)
+{
+        struct rig *r = *state;
+        const struct json *status;
+
+        after(r, ", 'autoApply': true", ", 'state': 'Ready', " GENERATED, 2);
+        status = settled(r);
+        assert_string_equal(json_str(status, "state"), "Deploying");
+        assert_int_equal(r->d.exist.n, 1);
+        assert_ptr_equal(r->d.exist.v[0].type, &DGD);
+}
+
+static void taken_back_in_time(void **state)
+{
+        struct rig *r = *state;
+
+        after(r, "", ", 'state': 'Deploying', " GENERATED, 2);
+        assert_string_equal(json_str(settled(r), "state"), "Ready");
+        assert_int_equal(r->d.exist.n, 0);
+}
+
+static void a_deployment_that_gets_worse_stays_so(void **state)
+{
+        struct rig *r = *state;
+        const struct json *status;
+
+        after(r, ", 'autoApply': true", ", 'state': 'Ready', " GENERATED ", " DEPLOYED("successful"), 2);
+        child(r, &DGD, A_DGD("uid-r", "failed"));
+        status = settled(r);
+        assert_string_equal(reason_of(status, "DeploymentReady"), "DeploymentDegraded");
+        assert_string_equal(r->d.events.v[0].reason, "DeploymentDegraded");
+        json_set(&r->arena, (struct json *)r->view.request, "status", json_copy(&r->arena, status));
+        assert_string_equal(reason_of(settled(r), "DeploymentReady"), "DeploymentDegraded");
+        assert_int_equal(r->d.events.n, 0);
+}
+
+static void a_strangers_deployment_is_not_ours(void **state)
+{
+        struct rig *r = *state;
+
+        after(r, ", 'autoApply': true", ", 'state': 'Ready', " GENERATED ", " DEPLOYED("successful"), 2);
+        assert_null(settled(r));
+        assert_true(wanted(r, &DGD, "r-dgd"));
+        answer(r, &DGD, "r-dgd", A_DGD("uid-x", "successful"), NULL);
+        assert_string_equal(json_str(settled(r), "state"), "DeploymentDeleted");
+}
+
+static void ours_out_of_sight_is_looked_at(void **state)
+{
+        struct rig *r = *state;
+        const struct json *status;
+
+        after(r, ", 'autoApply': true", ", 'state': 'Ready', " GENERATED ", " DEPLOYED("successful"), 2);
+        answer(r, &DGD, "r-dgd", A_DGD("uid-r", "pending"), NULL);
+        status = settled(r);
+        assert_string_equal(json_str(status, "state"), "Deploying");
+        assert_true(r->d.again_at > r->view.now);
+}
+
+static void not_made_again_on_a_failed_look(void **state)
+{
+        struct rig *r = *state;
+
+        after(r, ", 'autoApply': true", ", 'state': 'Ready', " GENERATED ", " DEPLOYED("successful"), 2);
+        answer(r, &DGD, "r-dgd", NULL, "no route");
+        assert_null(settled(r));
+        assert_int_equal(r->d.exist.n, 0);
+}
+
+static void overrides_count_until_it_is_deployed(void **state)
+{
+        struct rig *r = *state;
+
+        after(r, ", 'deploymentOverrides': {'labels': {'team': 'a'}}", ", 'state': 'Ready', " GENERATED, 1);
+        answer(r, &KUBE_CONFIGMAP, "dgdr-output-r",
+               "{'metadata': {'name': 'dgdr-output-r', 'uid': 'uid-o', " OWNED
+               "}, 'data': {'config_with_planner.yaml': 'apiVersion: nvidia.com/v1alpha1\\nkind: "
+               "DynamoGraphDeployment\\nmetadata: {name: x}\\nspec: {}\\n'}}",
+               NULL);
+        assert_string_equal(
+                json_str(json_at(json_at(json_at(settled(r), "generatedDeployment"), "metadata"), "labels"),
+                         "team"),
+                "a");
+}
+
+static void what_cannot_be_made_is_waited_for(void **state)
+{
+        struct rig *r = *state;
+        const struct json *status;
+
+        after(r, ", 'deploymentOverrides': {'namespace': 'other'}", ", 'state': 'Profiling'", 1);
+        status = settled(r);
+        assert_string_equal(json_str(status, "state"), "Profiling");
+        assert_string_equal(reason_of(status, "SpecGenerated"), "Invalid");
+        assert_int_equal(json_int(status, "observedGeneration", 0), 1);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static const struct CMUnitTest tests[] = {
+        T(deployed_when_asked_for_later),         T(taken_back_in_time),
+        T(a_deployment_that_gets_worse_stays_so), T(a_strangers_deployment_is_not_ours),
+        T(ours_out_of_sight_is_looked_at),        T(not_made_again_on_a_failed_look),
+        T(overrides_count_until_it_is_deployed),  T(what_cannot_be_made_is_waited_for),
+};
+
+UNIT_MAIN(tests)
