@@ -453,6 +453,12 @@ bool run_job_dismiss(const struct view *v, struct decision *d, const struct run_
         return true;
 }
 
+/* What a kind makes of a run's result may be a Job as well. */
+static bool is_attempt(const struct json *job)
+{
+        return json_at(json_at(json_at(job, "metadata"), "labels"), RUN_LABEL_ATTEMPT);
+}
+
 const char *run_job_name(const struct view *v, struct decision *d, const char *wanted, uint64_t attempt)
 {
         struct arena *a = v->arena;
@@ -468,7 +474,7 @@ const char *run_job_name(const struct view *v, struct decision *d, const char *w
                 decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
                 return NULL;
         }
-        if (!there || run_is_ours(v, there->json))
+        if (!there || (run_is_ours(v, there->json) && is_attempt(there->json)))
                 return name;
         uid = meta_str(v->request, "uid");
         return name_fit(a, NAME_JOB, "", wanted,

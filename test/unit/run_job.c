@@ -425,8 +425,19 @@ static void our_own_job_is_found_again(void **state)
 {
         struct rig *r = *state;
 
-        answer(r, &KUBE_JOB, "r-run", "{'metadata': {'name': 'r-run', 'uid': 'x', " OWNED "}}", NULL);
+        answer(r, &KUBE_JOB, "r-run",
+               "{'metadata': {'name': 'r-run', 'uid': 'x', 'labels': {'sonde.dev/attempt': '1'}, " OWNED "}}",
+               NULL);
         assert_string_equal(run_job_name(&r->view, &r->d, "r-run", 1), "r-run");
+}
+
+/* The request's own, and yet no attempt of its run. */
+static void a_job_that_is_no_attempt_keeps_its_name(void **state)
+{
+        struct rig *r = *state;
+
+        answer(r, &KUBE_JOB, "r-run", "{'metadata': {'name': 'r-run', 'uid': 'x', " OWNED "}}", NULL);
+        assert_int_equal(strlen(run_job_name(&r->view, &r->d, "r-run", 1)), strlen("r-run-12345678"));
 }
 
 static void later_attempts_and_long_names(void **state)
@@ -547,6 +558,7 @@ static const struct CMUnitTest tests[] = {
         T(the_wanted_name_if_nobody_has_it),
         T(a_strangers_name_is_left_to_him),
         T(our_own_job_is_found_again),
+        T(a_job_that_is_no_attempt_keeps_its_name),
         T(later_attempts_and_long_names),
         T(a_name_that_could_not_be_looked_up),
         T(access_goes_with_its_uid),
