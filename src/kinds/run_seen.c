@@ -404,6 +404,20 @@ static void explain_job(const struct view *v, struct run_seen *s, const struct r
 
 /* ---- all together */
 
+/* When a pod that was told to end should have; USEC_MAX: it was not told. */
+static usec_t ends_by(const struct run_pod *p)
+{
+        return p->object && p->asked_to_end
+                       ? usec_add(usec_add(p->asked_to_end, p->grace), RUN_ENDING_PATIENCE)
+                       : USEC_MAX;
+}
+
+/* It should have ended long ago, and nobody says that it has: a pod of a dead node stays like that for ever. */
+static bool is_overdue(const struct view *v, const struct run_pod *p)
+{
+        return !p->over && !p->ended && v->now >= ends_by(p);
+}
+
 /* The workload's end is known. */
 static bool has_ended(const struct run_seen *s, const struct run_pod *p)
 {
@@ -462,15 +476,42 @@ static void judge_ended(const struct view *v, struct run_seen *s, const struct r
                      run_sentence(v, "attempt %llu failed: %s", (unsigned long long)s->attempt, s->sentence));
 }
 
-/* Its grace period runs, in which its relay may record more; a pod of a dead node stays like that for ever. */
+/* Its grace period runs, in which its relay may record more. */
 static bool is_ending(const struct view *v, struct decision *d, const struct run_pod *p)
 {
-        usec_t until = usec_add(usec_add(p->asked_to_end, p->grace), RUN_ENDING_PATIENCE);
+        usec_t until = ends_by(p);
 
-        if (!p->object || !p->asked_to_end || !p->started || v->now >= until)
+        if (until == USEC_MAX || v->now >= until)
                 return false;
         decide_again_at(d, until);
-        return true;
+        return p->started;
+}
+
+/*
+ * Nothing more comes of it. A Job whose pod hangs on a dead node has, since Kubernetes 1.31, FailureTarget and never Failed;
+ * one that has just got it has still to tell its pod to end. Of a node that is lost a Job may also say nothing at all.
+ */
+static bool is_given_up(const struct view *v, const struct run_seen *s, const struct run_pod *p)
+{
+        if (run_condition(s->job->json, "Failed"))
+                return true;
+        if (!job_goes_on(s))
+                return !p->started || p->asked_to_end;
+        return is_overdue(v, p) && !tries_again(s);
+}
+
+static void explain_given_up(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        if (is_overdue(v, p) && !p->disruption && !deadline_exceeded(s))
+                fail_from_outside(s, "NodeLost",
+                                  run_sentence(v,
+                                               "the pod was told to end and has not: node %s does not "
+                                               "answer; start the run again on another",
+                                               *p->node ? p->node : "(none)"));
+        else if (job_goes_on(s))
+                explain_pod(v, s, p);
+        else
+                explain_job(v, s, p);
 }
 
 static void judge(const struct view *v, struct decision *d, struct run_seen *s, const struct run_pod *p)
@@ -485,12 +526,12 @@ static void judge(const struct view *v, struct decision *d, struct run_seen *s, 
                 explain_deleted_job(v, s);
         } else if (is_ending(v, d, p)) {
                 s->life = RUN_LIFE_RUNNING;
-        } else if (run_condition(s->job->json, "Failed")) {
-                s->life = RUN_LIFE_FAILED;
-                explain_job(v, s, p);
         } else if (run_condition(s->job->json, "Complete")) {
                 s->life = RUN_LIFE_SUCCEEDED; /* all containers of a pod that is gone ended with 0 */
                 say_what_is_missing(v, s, p);
+        } else if (is_given_up(v, s, p)) {
+                s->life = RUN_LIFE_FAILED;
+                explain_given_up(v, s, p);
         } else if (p->started || (p->object && is_current(s, p) && s->fence.state == RUN_RUNNING)) {
                 s->life = RUN_LIFE_RUNNING; /* a relay may be faster than the kubelet */
         } else {
@@ -525,8 +566,12 @@ static bool look_at_map(const struct view *v, struct decision *d, struct run_see
         return look == LOOK_DONE;
 }
 
-/* The Job is not among the children. True: it is not there, and *RET_GONE says whether it was. */
-static bool look_for_job(const struct view *v, struct decision *d, const struct run_seen *s, bool *ret_gone)
+/*
+ * The Job is not among the children: it is gone, or not here yet, or somebody took the label away by which it is watched; then
+ * it is polled. False: nothing can be said yet. Without a Job *RET_GONE says whether there was one.
+ */
+static bool look_for_job(const struct view *v, struct decision *d, struct run_seen *s, struct run_pod *p,
+                         bool *ret_gone)
 {
         const struct object *found;
         enum run_look look;
@@ -535,20 +580,27 @@ static bool look_for_job(const struct view *v, struct decision *d, const struct 
         if (!*ret_gone)
                 return true;
         found = run_look_up(v, d, &KUBE_JOB, s->names->job, &look);
-        if (look == LOOK_FAILED || (found && run_is_ours(v, found->json)))
+        *ret_gone = !found || !run_is_ours(v, found->json);
+        if (!*ret_gone) {
+                s->job = found;
+                s->pod = run_look_up_pod(v, d, found, &look);
+                run_pod_read(s->pod, p);
+                read_all(v, s, p);
+        }
+        if (look == LOOK_FAILED || !*ret_gone)
                 decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
-        return look == LOOK_DONE && !(found && run_is_ours(v, found->json));
+        return look == LOOK_DONE;
 }
 
 /*
- * The Job has ended, and its pod, as the cache has it, has not: Jobs and pods come by different watches. Or it is complete,
- * and the pod is not the one that ended well.
+ * The Job has ended, or the pod should have, and the pod, as the cache has it, has not: Jobs and pods come by different
+ * watches. Or it is complete, and the pod is not the one that ended well.
  */
-static bool must_look_at_pod(const struct run_seen *s, const struct run_pod *p)
+static bool must_look_at_pod(const struct view *v, const struct run_seen *s, const struct run_pod *p)
 {
         if (run_condition(s->job->json, "Complete"))
                 return !streq(p->phase, "Succeeded") && !(is_recorded(s, p) && has_ended_well(s, p));
-        return run_job_finished(s->job->json) && !is_recorded(s, p) && !p->ended && !p->over;
+        return (!job_goes_on(s) || is_overdue(v, p)) && !is_recorded(s, p) && !p->ended && !p->over;
 }
 
 /* A complete Job had a pod that ended well. One that failed came before it, and so did what says that its own failed. */
@@ -574,7 +626,7 @@ static bool look_at_pod(const struct view *v, struct decision *d, struct run_see
         const struct object *found;
         enum run_look look;
 
-        if (!must_look_at_pod(s, p))
+        if (!must_look_at_pod(v, s, p))
                 return true;
         map = !complete || look_at_map(v, d, s);
         found = run_look_up_pod(v, d, s->job, &look);
@@ -658,18 +710,16 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
         ret->status_map = view_child(v, &KUBE_CONFIGMAP, names->status_map);
         run_pod_read(ret->pod, &p);
         read_all(v, ret, &p);
+        if (!ret->job && !look_for_job(v, d, ret, &p, &gone))
+                return false;
+        if (!ret->job && !gone)
+                return true;
         take_lost_success(v, ret, &p);
         take_recorded_success(v, ret, &p);
-        if (!ret->job) {
-                if (!look_for_job(v, d, ret, &gone))
-                        return false;
-                if (!gone)
-                        return true;
-        } else if (!look_at_pod(v, d, ret, &p)) {
+        if (ret->job && !look_at_pod(v, d, ret, &p))
                 return false;
-        }
-        if (!is_recorded(ret, &p) &&
-            (gone || run_job_finished(ret->job->json) || (has_ended(ret, &p) && is_quiet(v, ret, &p)))) {
+        if (!is_recorded(ret, &p) && (gone || !job_goes_on(ret) || is_overdue(v, &p) ||
+                                      (has_ended(ret, &p) && is_quiet(v, ret, &p)))) {
                 if (!look_at_map(v, d, ret))
                         return false;
                 read_all(v, ret, &p);

@@ -32,7 +32,7 @@ struct run_seen {
         /*
          * CamelCase; NULL: nothing special. Waiting: PodNotCreated, Unschedulable, ImagePullFailed, ContainerConfigError,
          * ContainerWaiting, Retrying. Failed: WorkloadFailed, OutOfMemory, WorkloadNotStarted, StageFailed, Evicted, Interrupted,
-         * DeadlineExceeded, JobDeleted, JobFailed, or what the kubelet calls it.
+         * NodeLost, DeadlineExceeded, JobDeleted, JobFailed, or what the kubelet calls it.
          */
         const char *reason;
         const char *sentence; /* cause, evidence, next step; at most 500 bytes; NULL: nothing to say */

@@ -331,11 +331,11 @@ static void a_dead_node_holds_up_nothing(void **state)
         pod(r, DYING("'phase': 'Running', " STATES(RUNNING, RUNNING))); /* since 12:00:00, with 30 s */
         nothing_in_the_way(r);
         plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
+        server_has(r, DYING("'phase': 'Running', " STATES(RUNNING, RUNNING))); /* not on the cache's word */
         r->view.now = NOON + 90 * USEC_PER_SEC; /* it should have ended, but who knows */
         plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
         assert_int_equal(r->d.again_at, NOON + 330 * USEC_PER_SEC);
         r->view.now = r->d.again_at;
-        server_has(r, DYING("'phase': 'Running', " STATES(RUNNING, RUNNING))); /* not on the cache's word */
         status = plan_and_settle(r, RUN_LIFE_WAITING, "Retrying");
         assert_run(r, status, 2, "r-run-2", 0);
         is_written(r, status);

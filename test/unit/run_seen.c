@@ -605,15 +605,20 @@ static void job_deleted_after_the_end(void **state)
         see(r, RUN_LIFE_SUCCEEDED, NULL);
 }
 
-static void the_cache_has_no_job_yet(void **state)
+/* Not here yet; or somebody took the label away by which it is watched. */
+static void a_job_that_is_not_watched(void **state)
 {
         struct rig *r = *state;
 
         request(r, "{'progress': {'job': 'r-run', 'attempt': 1}}");
         answer(r, &KUBE_JOB, "r-run", "{'metadata': {'name': 'r-run', 'uid': 'uid-job', " OWNED "}}", NULL);
+        status_map(r, FENCE("1", "uid-p", "9", "Running"), "{'phase': 'DecodeSweep'}", NULL);
         assert_false(run_see(&r->view, &r->d, &r->names, &r->seen));
-        assert_int_equal(r->d.n_wants, 0);
-        assert_true(r->d.again_at > NOON);
+        assert_int_equal(r->d.wants[0].kind, WANT_PODS);
+        server_has(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        see(r, RUN_LIFE_RUNNING, NULL);
+        assert_true(r->seen.has_status && r->seen.pod);
+        assert_int_equal(r->d.again_at, NOON + 5 * USEC_PER_SEC); /* nothing else shows what becomes of it */
 }
 
 /* ---- whose fault it was */
@@ -784,7 +789,7 @@ static const struct CMUnitTest tests[] = {
         T(a_job_that_gives_up_does_not_try_again),
         T(job_deleted),
         T(job_deleted_after_the_end),
-        T(the_cache_has_no_job_yet),
+        T(a_job_that_is_not_watched),
         T(whose_fault),
         T(a_pod_that_is_refused),
         T(a_pod_of_a_long_name),

@@ -118,6 +118,96 @@ static void being_deleted(void **state)
         assert_true(r->d.again_at > NOON);
 }
 
+/* ---- a node that is lost: the pod is asked to end at 12:00:00, has 30 s, and stays */
+
+#define HANGS DYING("'phase': 'Running', " STATES(RUNNING, RUNNING))
+
+static void hangs(struct rig *r, const char *job_status, const char *text)
+{
+        r->view.now = NOON + 90 * USEC_PER_SEC;
+        job(r, arena_printf(&r->arena, JOB("", "%s"), job_status));
+        pod(r, text);
+        status_map(r, FENCE("1", "uid-p", "9", "Running"), "{'phase': 'DecodeSweep'}", NULL);
+        server_agrees(r);
+}
+
+static void a_node_that_is_lost(void **state)
+{
+        struct rig *r = *state;
+
+        hangs(r, "", HANGS); /* and the Job says nothing of it */
+        r->view.now--;
+        see(r, RUN_LIFE_RUNNING, NULL);
+        assert_int_equal(r->d.again_at, NOON + 90 * USEC_PER_SEC);
+        r->view.now++;
+        assert_false(run_see(&r->view, &r->d, &r->names, &r->seen)); /* not on the cache's word */
+        assert_int_equal(r->d.wants[0].kind, WANT_PODS);
+        server_has(r, HANGS);
+        see(r, RUN_LIFE_FAILED, "NodeLost");
+        assert_says(r->seen.sentence, "node n1 does not answer");
+        assert_true(r->seen.infrastructure);
+}
+
+/* Since Kubernetes 1.31 it is never Failed. */
+static void a_job_of_a_lost_node(void **state)
+{
+        struct rig *r = *state;
+
+        hangs(r, "'conditions': [{'type': 'FailureTarget', 'status': 'True', 'reason': 'PodFailurePolicy'}]",
+              HANGS);
+        server_has(r, HANGS);
+        see(r, RUN_LIFE_FAILED, "NodeLost");
+        assert_true(r->seen.infrastructure);
+}
+
+/* The deadline is what ended it, whatever became of its node. */
+static void a_deadline_on_a_lost_node(void **state)
+{
+        struct rig *r = *state;
+
+        hangs(r, "'conditions': [{'type': 'FailureTarget', 'status': 'True', 'reason': 'DeadlineExceeded'}]",
+              HANGS);
+        server_has(r, HANGS);
+        see(r, RUN_LIFE_FAILED, "DeadlineExceeded");
+        assert_false(r->seen.infrastructure);
+}
+
+static void a_taint_on_a_lost_node(void **state)
+{
+        static const char text[] = DYING(
+                "'phase': 'Running', 'conditions': [{'type': 'DisruptionTarget', 'status': 'True', 'reason': "
+                "'DeletionByTaintManager', 'message': 'Taint manager: deleting due to NoExecute "
+                "taint'}], " STATES(RUNNING, RUNNING));
+        struct rig *r = *state;
+
+        hangs(r, "", text);
+        server_has(r, text);
+        see(r, RUN_LIFE_FAILED, "DeletionByTaintManager");
+        assert_true(r->seen.infrastructure);
+}
+
+/* The Job has just given up, and its pod is about to be told. */
+static void a_pod_that_is_not_told_yet(void **state)
+{
+        static const char text[] = POD("'phase': 'Running', " STATES(RUNNING, RUNNING));
+        struct rig *r = *state;
+
+        hangs(r, "'conditions': [{'type': 'FailureTarget', 'status': 'True', 'reason': 'DeadlineExceeded'}]",
+              text);
+        server_has(r, text);
+        see(r, RUN_LIFE_RUNNING, NULL);
+}
+
+/* What the server knows better: it has ended in time. */
+static void a_pod_that_ended_in_time(void **state)
+{
+        struct rig *r = *state;
+
+        hangs(r, "", HANGS);
+        server_has(r, DYING("'phase': 'Failed', " STATES(ENDED("143", ""), ENDED("0", ""))));
+        see(r, RUN_LIFE_FAILED, "WorkloadFailed");
+}
+
 /* ---- a complete Job, and a pod that failed before the one that did not */
 
 #define FAILED_POD POD("'phase': 'Failed', " STATES(ENDED("3", ""), ENDED("0", "")))
@@ -236,6 +326,12 @@ static const struct CMUnitTest tests[] = {
         T(deleted_with_its_job),
         T(interrupted_without_a_record),
         T(being_deleted),
+        T(a_node_that_is_lost),
+        T(a_job_of_a_lost_node),
+        T(a_deadline_on_a_lost_node),
+        T(a_taint_on_a_lost_node),
+        T(a_pod_that_is_not_told_yet),
+        T(a_pod_that_ended_in_time),
         T(the_pod_that_succeeded_is_gone),
         T(the_pod_that_succeeded_was_not_seen_yet),
         T(the_pod_that_succeeded_left_nothing),
