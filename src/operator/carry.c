@@ -18,7 +18,7 @@ static void finish(struct task *t)
                 queue_add_after(t->rt->queue, str_of(t->item->key),
                                 MAX(usec_sub(t->decision.again_at, now), AGAIN_MIN));
         }
-        if (t->stalled_reason && stall_tries_again(t)) {
+        if (t->cleanup_refused || (t->stalled_reason && stall_tries_again(t))) {
                 queue_add_after(t->rt->queue, str_of(t->item->key), STALL_AGAIN_MAX);
                 runtime_finished(t, QUEUE_RETRY, RESULT_ERROR);
         } else if (t->stalled_reason)
@@ -102,15 +102,28 @@ const char *carry_hash(struct task *t, const struct json *what)
 
 /* ---- what must not exist */
 
+/* What is in the way of a delete is no word about the request, whose outcome may be told: an event, and tried again. */
+static void cleanup_refused(struct task *t, const struct err *err)
+{
+        events_record(
+                t->rt->events, t->view.request,
+                &(struct event){.type = EVENT_WARNING,
+                                .reason = err->code == E_FORBIDDEN ? "CleanupForbidden" : "CleanupRefused",
+                                .note = err->text});
+        t->cleanup_refused = true;
+        carry_next(t);
+}
+
 static void on_deleted(void *arg, const struct kube_answer *answer, const struct err *err)
 {
         struct task *t = arg;
 
         t->call = NULL;
-        if (err && err->code == E_FORBIDDEN &&
-            !t->target) /* of what is not watched: the outcome is worth more */
-                decide_event(&t->decision, &t->view, EVENT_WARNING, "CleanupForbidden", "%s", err->text);
-        else if (err && err->code != E_NOT_FOUND) {
+        if (err && (err->code == E_FORBIDDEN || refused_for_good(err))) {
+                cleanup_refused(t, err);
+                return;
+        }
+        if (err && err->code != E_NOT_FOUND) {
                 carry_failed(t, answer, err);
                 return;
         }
@@ -140,6 +153,30 @@ static bool delete_one(struct task *t, const struct must_not_exist *gone)
 
 /* ---- status */
 
+/* Once: when it is not what the request's status said before. */
+static void announce_stall(struct task *t)
+{
+        if (stall_is_told(t))
+                return;
+        LOG_ERROR(loop_log(t->rt->op->cfg.loop), "A request cannot be carried out",
+                  F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns), F_STR("name", t->name),
+                  F_STR("reason", t->stalled_reason), F_STR("error", t->stalled_message));
+        decide_event(&t->decision, &t->view, EVENT_WARNING, t->stalled_reason, "%s", t->stalled_message);
+}
+
+/* Not even that could be told. */
+static void stall_untold(struct task *t, const struct kube_answer *answer, const struct err *err)
+{
+        if (err->code != E_CONFLICT && err->code != E_CANCELED)
+                LOG_ERROR(loop_log(t->rt->op->cfg.loop),
+                          "A request cannot be carried out, and its status cannot say so",
+                          F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns),
+                          F_STR("name", t->name), F_STR("reason", t->stalled_reason),
+                          F_STR("message", t->stalled_message), F_ERR(err));
+        queue_add_after(t->rt->queue, str_of(t->item->key), STALL_AGAIN_MAX);
+        try_later(t, answer->retry_after);
+}
+
 static void on_status_written(void *arg, const struct kube_answer *answer, const struct err *err)
 {
         struct task *t = arg;
@@ -150,14 +187,12 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
                 carry_next(t);
                 return;
         }
-        if (err && t->stalled_reason) { /* not even that could be told */
-                try_later(t, answer->retry_after);
+        if (err && t->stalled_reason) {
+                stall_untold(t, answer, err);
                 return;
         }
         if (err && refused_for_good(err)) { /* the status that is there says why it is not the new one */
                 stall_by(t, answer, err);
-                t->decision.status = NULL;
-                t->decision.events.n = 0; /* they tell of what is not so */
                 t->step--;
                 carry_next(t);
                 return;
@@ -170,6 +205,8 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
         expect_version(t->item, &t->rt->sources[0], version);
         if (version && streq(version, meta_str(t->view.request, "resourceVersion")))
                 settled_remember(t->item, uid, version, t->target_hash); /* all of ours is there already */
+        if (t->stalled_reason)
+                announce_stall(t);
         carry_next(t);
 }
 
@@ -231,19 +268,10 @@ static bool record_row(struct task *t)
 {
         struct history *history = t->rt->op->cfg.history;
 
-        if (!t->decision.row || !history || t->recorded)
+        if (!t->decision.row || !history || t->recorded || t->stalled_reason)
                 return false;
         history_record(history, t->decision.row, on_recorded, t);
         return true;
-}
-
-/* Once: when it is not what the request's status says already. */
-static void announce_stall(struct task *t)
-{
-        LOG_ERROR(loop_log(t->rt->op->cfg.loop), "A request cannot be carried out",
-                  F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns), F_STR("name", t->name),
-                  F_STR("reason", t->stalled_reason), F_STR("error", t->stalled_message));
-        decide_event(&t->decision, &t->view, EVENT_WARNING, t->stalled_reason, "%s", t->stalled_message);
 }
 
 static bool write_status(struct task *t)
@@ -251,10 +279,12 @@ static bool write_status(struct task *t)
         struct json *status = t->decision.status;
         const struct json *req = t->view.request;
 
-        if (t->stalled_reason)
-                status = stall_tell(t, status);
-        else if (!status && !item_ends(t->item, meta_str(req, "uid")))
-                status = stall_clear(t);
+        if (t->stalled_reason) {
+                status = stall_tell(t);
+                t->decision.events.n = 0; /* they tell of what is not so */
+        } else if (!item_ends(t->item, meta_str(req, "uid"))) {
+                status = stall_clear(t, status);
+        }
         if (!status || json_equal(status, json_at(req, "status")))
                 return false;
         /* It differs by what others wrote, or by what the server made of ours: writing it again changed nothing. */
@@ -263,8 +293,6 @@ static bool write_status(struct task *t)
                 return false;
         if (record_row(t))
                 return true;
-        if (t->stalled_reason)
-                announce_stall(t);
         send_status(t, status);
         return true;
 }

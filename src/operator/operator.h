@@ -20,12 +20,16 @@
  * the cache has reached it, so one create and one status write are exactly that.
  *
  * Failures. A conflict, a lost answer or a busy server: decide again after the queue's backoff. What somebody must mend is
- * told on the request: Stalled=True with one of these reasons, which are the runtime's own and go when it works.
+ * told on the request: Stalled=True with one of these reasons, which are the runtime's own and go when it works. The rest of
+ * its status stays as it was, and so does Progressing's reason: what was decided has not been carried out, so neither its
+ * status, nor its events, nor its row are written.
  *
  *     NameConflict       a stranger has the name                             tried again, at least once a minute
  *     KindNotInstalled   404 on a create: the CRD is not there               the same, and at once when the CRD comes
  *     Forbidden          403, with the server's sentence and what to grant   tried again, at least once a minute
  *     Refused, TooLarge  422, 413                                            not tried again until something changes
+ *
+ * A delete that is forbidden or refused is an event, CleanupForbidden or CleanupRefused, and tried again as the first three.
  *
  * In a namespace that is being deleted nothing is made any more, and nothing is told. Lost lease: nothing is written.
  *
@@ -80,7 +84,10 @@ void operator_free(struct operator* o);
 
 /* We are the leader: begin to decide. */
 void operator_lead(struct operator* o);
-/* Takes no further request into work; DONE when those in work have finished (or at once). */
+/*
+ * Takes no further request into work; DONE when those in work have finished (or at once) and their events are written,
+ * which is waited for no longer than 2 s.
+ */
 void operator_drain(struct operator* o, void (*done)(void *arg), void *arg);
 
 bool operator_synced(const struct operator*

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 enum { CONCURRENCY_DEFAULT = 16, KEY_MAX = 63 + 1 + 253 + 1 };
-#define PUMP_TIME (10 * USEC_PER_MS) /* then others get their turn: the lease, a scrape, the next list */
+#define PUMP_TIME    (10 * USEC_PER_MS) /* then others get their turn: the lease, a scrape, the next list */
+#define DRAIN_EVENTS (2 * USEC_PER_SEC) /* for the last events to be written */
+#define DRAIN_ASK    (20 * USEC_PER_MS)
 
 /* ---- items */
 
@@ -138,13 +140,35 @@ static void pump_runtime(struct runtime *rt)
         }
 }
 
+static bool any_running(const struct operator* o)
+{
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                if (o->runtimes[i].running)
+                        return true;
+        return false;
+}
+
+static bool events_wait(const struct operator* o)
+{
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                if (events_pending(o->runtimes[i].events))
+                        return true;
+        return false;
+}
+
 static void finish_drain(struct operator* o)
 {
         void (*drained)(void *arg) = o->drained;
+        usec_t now = loop_now(o->cfg.loop);
 
-        for (size_t i = 0; i < o->cfg.n_controllers; i++)
-                if (o->runtimes[i].running)
-                        return;
+        if (any_running(o))
+                return;
+        if (!o->drain_until)
+                o->drain_until = usec_add(now, DRAIN_EVENTS);
+        if (drained && events_wait(o) && now < o->drain_until) {
+                timer_after(&o->drain, DRAIN_ASK);
+                return;
+        }
         o->drained = NULL;
         if (drained)
                 drained(o->drained_arg);
@@ -180,6 +204,11 @@ void runtime_pump_soon(struct operator* o)
 {
         if (!o->freeing)
                 defer_run(o->cfg.loop, &o->pump, pump);
+}
+
+static void on_drain_timer(struct timer *t)
+{
+        runtime_pump_soon(CONTAINER_OF(t, struct operator, drain));
 }
 
 static void on_queue_ready(void *arg)
@@ -383,6 +412,7 @@ struct operator* operator_new(const struct operator_config *config)
         o->ns = xstrdup(config->ns);
         o->instance = config->instance ? xstrdup(config->instance) : host_name();
         o->runtimes = xcalloc(config->n_controllers, sizeof(*o->runtimes));
+        timer_init(&o->drain, config->loop, on_drain_timer);
         for (size_t i = 0; i < config->n_controllers; i++)
                 start_runtime(o, &o->runtimes[i], config->controllers[i]);
         return o;
@@ -413,6 +443,8 @@ void operator_free(struct operator* o)
                 return;
         o->freeing = true;
         defer_cancel(&o->pump);
+        timer_cancel(&o->drain);
+        loop_set_backlog(o->cfg.loop, false);
         for (size_t i = 0; i < o->cfg.n_controllers; i++)
                 stop_runtime(&o->runtimes[i]);
         free(o->runtimes);

@@ -50,6 +50,8 @@ struct operator
         struct defer pump;
         void (*drained)(void *arg);
         void *drained_arg;
+        struct timer drain; /* asks for the events again */
+        usec_t drain_until; /* then they are left; 0: something is in work */
 };
 
 /* Something written that the cache has not shown yet. */
@@ -103,6 +105,7 @@ struct task {
         enum kube_verb doing; /* what was sent last */
         const struct kube_type *doing_type;
         const char *stalled_reason, *stalled_message;
+        bool cleanup_refused; /* a delete */
 };
 
 /* runtime.c */
@@ -139,9 +142,11 @@ void stall(struct task *t, const char *reason, const char *message);
 /* True: it was noted, and what is left is gone on with. False: it may pass by itself. */
 bool stall_by(struct task *t, const struct kube_answer *answer, const struct err *err);
 bool stall_tries_again(const struct task *t);
-/* What the stall makes of STATUS (NULL: the present one), and of the present one when there is none any more; NULL: nothing. */
-struct json *stall_tell(struct task *t, struct json *status);
-struct json *stall_clear(struct task *t);
+/* The present status with the stall's conditions: nothing of what was decided is so. */
+struct json *stall_tell(struct task *t);
+bool stall_is_told(const struct task *t); /* by the present status */
+/* Takes back in STATUS (NULL: the present one) what an earlier stall told and settle has not said anew; NULL: nothing. */
+struct json *stall_clear(struct task *t, struct json *status);
 
 /* ownership.c: the JSON Patch that makes what we created ours to apply; NULL: nothing to do */
 struct json *ownership_patch(struct arena *a, const struct json *object, const char *manager);

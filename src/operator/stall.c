@@ -84,24 +84,12 @@ bool stall_by(struct task *t, const struct kube_answer *answer, const struct err
 
 /* ---- on the request */
 
-static struct json *present_status(struct task *t)
+static struct json *condition(const struct json *status, const char *type)
 {
-        const struct json *status = json_at(t->view.request, "status");
-
-        return json_is(status, JSON_OBJECT) ? json_copy(&t->arena, status) : json_object(&t->arena);
-}
-
-struct json *stall_tell(struct task *t, struct json *status)
-{
-        static const char *const values[][2] = {
-                {"Ready", "False"}, {"Progressing", "False"}, {"Stalled", "True"}};
-
-        if (!status)
-                status = present_status(t);
-        for (size_t i = 0; i < ARRAY_LEN(values); i++)
-                decide_condition(&t->view, status, values[i][0], values[i][1], t->stalled_reason,
-                                 t->stalled_message);
-        return status;
+        json_foreach (c, json_at(status, "conditions"))
+                if (streq(json_str(c, "type"), type))
+                        return c;
+        return NULL;
 }
 
 static bool is_ours(const struct json *condition)
@@ -109,24 +97,73 @@ static bool is_ours(const struct json *condition)
         return reason_index(json_str_or(condition, "reason", "")) < ARRAY_LEN(reasons);
 }
 
-struct json *stall_clear(struct task *t)
+static struct json *present_status(struct task *t)
 {
-        static const struct {
-                const char *type, *was, *is;
-        } values[] = {{"Stalled", "True", "False"},
-                      {"Ready", "False", "Unknown"},
-                      {"Progressing", "False", "True"}};
-        const struct json *conditions = json_at(json_at(t->view.request, "status"), "conditions");
-        struct json *status = NULL;
+        const struct json *status = json_at(t->view.request, "status");
 
-        for (size_t i = 0; i < ARRAY_LEN(values); i++)
-                json_foreach (c, conditions) {
-                        if (!streq(json_str(c, "type"), values[i].type) ||
-                            !streq(json_str(c, "status"), values[i].was) || !is_ours(c))
-                                continue;
-                        status = status ? status : present_status(t);
-                        decide_condition(&t->view, status, values[i].type, values[i].is, "Resolved",
-                                         "what stood in the way is gone");
-                }
+        return json_is(status, JSON_OBJECT) ? json_copy(&t->arena, status) : json_object(&t->arena);
+}
+
+/* A kind may remember by the reason and message of Progressing what it was about: these stay as it said them. */
+static void turn_progressing(struct task *t, struct json *status, const char *value, const char *reason,
+                             const char *message)
+{
+        const struct json *is = condition(status, "Progressing");
+        bool kind_s = json_str(is, "reason") && !is_ours(is);
+
+        if (kind_s) {
+                reason = arena_strdup(&t->arena, json_str(is, "reason"));
+                message = arena_strdup(&t->arena, json_str_or(is, "message", ""));
+        }
+        decide_condition(&t->view, status, "Progressing", value, reason, message);
+}
+
+struct json *stall_tell(struct task *t)
+{
+        struct json *status = present_status(t);
+
+        decide_condition(&t->view, status, "Ready", "False", t->stalled_reason, t->stalled_message);
+        turn_progressing(t, status, "False", t->stalled_reason, t->stalled_message);
+        decide_condition(&t->view, status, "Stalled", "True", t->stalled_reason, t->stalled_message);
         return status;
+}
+
+bool stall_is_told(const struct task *t)
+{
+        const struct json *is = view_condition(&t->view, "Stalled");
+
+        return streq(json_str(is, "status"), "True") && streq(json_str(is, "reason"), t->stalled_reason) &&
+               streq(json_str(is, "message"), t->stalled_message);
+}
+
+/* What settle has not said anew. */
+static bool is_carried_over(const struct task *t, const struct json *condition)
+{
+        return json_equal(condition, view_condition(&t->view, json_str(condition, "type")));
+}
+
+/* A condition that was told by a stall, and stands in STATUS as it was. */
+static bool is_left(const struct task *t, const struct json *status, const char *type, const char *value)
+{
+        const struct json *c = condition(status, type);
+
+        return c && streq(json_str(c, "status"), value) && is_ours(c) && is_carried_over(t, c);
+}
+
+struct json *stall_clear(struct task *t, struct json *status)
+{
+        static const char resolved[] = "Resolved", sentence[] = "what stood in the way is gone";
+        struct json *now = status ? status : present_status(t);
+        bool stalled = is_left(t, now, "Stalled", "True"), ready = is_left(t, now, "Ready", "False");
+        const struct json *progressing = condition(now, "Progressing");
+
+        if (!stalled && !ready && !is_left(t, now, "Progressing", "False"))
+                return status;
+        if (stalled)
+                decide_condition(&t->view, now, "Stalled", "False", resolved, sentence);
+        if (ready)
+                decide_condition(&t->view, now, "Ready", "Unknown", resolved, sentence);
+        if (streq(json_str(progressing, "status"), "False") && is_carried_over(t, progressing))
+                turn_progressing(t, now, "True", resolved, sentence);
+        return now;
 }

@@ -16,6 +16,7 @@
 #define MAPS     "/api/v1/configmaps"
 #define MAPS_NS  "/api/v1/namespaces/ns/configmaps"
 #define ACCOUNTS "/api/v1/namespaces/ns/serviceaccounts"
+#define EVENTS   "/apis/events.k8s.io/v1/namespaces/ns/events"
 
 static const struct kube_type SAMPLE = {"example.sonde.dev", "v1", "samples", "Sample", true, true};
 

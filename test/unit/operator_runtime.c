@@ -222,7 +222,7 @@ static void endless_wants(void **state)
         r->mind.child = true;
         r->mind.wants = 1000;
         begin(r);
-        for (n = 0; n < 4; n++) {
+        for (n = 0; n < 8; n++) {
                 snprintf(path, sizeof(path), MAPS_NS "/wanted-%u", n);
                 api_refuse(api_find(&r->api, "GET", path), 404, "NotFound", NULL);
         }
@@ -309,6 +309,34 @@ static void drained_at_once(void **state)
         assert_int_equal(r->drained, 0); /* from the loop */
         turns(r);
         assert_int_equal(r->drained, 1);
+}
+
+/* What the last decision said is not lost, but an API server that does not answer holds up nothing. */
+static void drained_with_its_events(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        for (int answered = 0; answered < 2; answered++) {
+                struct request *q;
+
+                r->drained = 0;
+                r->mind.gone = true;
+                begin_with(r, sample(&a, "s", 10, NULL), old_map(&a, ""));
+                api_refuse(api_find(&r->api, "DELETE", MAPS_NS "/s"), 403, "Forbidden", NULL);
+                q = api_find(&r->api, "POST", EVENTS);
+                operator_drain(r->op, on_drained, r);
+                pass(r, SEC);
+                assert_int_equal(r->drained, 0);
+                if (answered)
+                        api_answer(q, 201, "{}");
+                turns(r);
+                pass(r, answered ? 20 * USEC_PER_MS : SEC);
+                assert_int_equal(r->drained, 1);
+                operator_free(TAKE_PTR(r->op));
+                turns(r);
+                api_free_requests(&r->api.waiting);
+        }
 }
 
 static void not_ours_any_more(void **state)
@@ -426,16 +454,18 @@ static void deletes_carry_the_uid(void **state)
         assert_true(list_empty(&r->api.waiting));
 }
 
-/* What is gone already is no failure; what cannot be deleted now is tried again; what is forbidden is told as well. */
+/* What is gone already is no failure; what cannot be deleted now is tried again; what is forbidden is an event as well. */
 static void a_delete_that_fails_is_tried_again(void **state)
 {
         static const struct {
                 int status;
                 const char *reason;
-                bool again, told;
-        } cases[] = {{404, "NotFound", false, false},
-                     {403, "Forbidden", true, true},
-                     {500, "InternalError", true, false}};
+                bool again;
+                const char *event;
+        } cases[] = {{404, "NotFound", false, NULL},
+                     {403, "Forbidden", true, "\"CleanupForbidden\""},
+                     {422, "Invalid", true, "\"CleanupRefused\""},
+                     {500, "InternalError", true, NULL}};
         struct rig *r = *state;
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
@@ -443,9 +473,8 @@ static void a_delete_that_fails_is_tried_again(void **state)
                 r->mind.gone = true;
                 begin_with(r, sample(&a, "s", 10, NULL), old_map(&a, ""));
                 api_refuse(api_find(&r->api, "DELETE", MAPS_NS "/s"), cases[i].status, cases[i].reason, NULL);
-                if (cases[i].told)
-                        api_answer(api_find(&r->api, "PATCH", IN_NS "/s/status"), 200,
-                                   sample(&a, "s", 10, NULL));
+                if (cases[i].event)
+                        assert_non_null(strstr(api_find(&r->api, "POST", EVENTS)->body, cases[i].event));
                 pass(r, 10 * SEC);
                 assert_null(api_waiting(&r->api, "PATCH", IN_NS "/s/status"));
                 assert_int_equal(api_waiting(&r->api, "DELETE", MAPS_NS "/s") != NULL, cases[i].again);
@@ -471,6 +500,7 @@ static const struct CMUnitTest tests[] = {
         TEST(freed_while_in_work),
         TEST(drained),
         TEST(drained_at_once),
+        TEST(drained_with_its_events),
         TEST(not_ours_any_more),
         TEST(recreated),
         TEST(unwatched_kinds_follow_the_plan),

@@ -2,8 +2,6 @@
 
 /* What stands in the way of a request is told on it, tried again, and taken back when it works. */
 
-#define EVENTS "/apis/events.k8s.io/v1/namespaces/ns/events"
-
 static const char forbidden[] = "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"configmaps is "
                                 "forbidden: User \\\"sonde\\\" cannot create resource \\\"configmaps\\\" in "
                                 "API group \\\"\\\" in the namespace \\\"ns\\\"\",\"reason\":\"Forbidden\","
@@ -105,6 +103,118 @@ static void settle_has_the_last_word(void **state)
         assert_non_null(strstr(status, "\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"Forbidden\""));
 }
 
+/* The status that is there, with one thing more: its conditions are carried over. */
+static void settle_on(const struct view *v, struct decision *d)
+{
+        const struct json *status = json_at(v->request, "status");
+
+        d->status = status ? json_copy(v->arena, status) : json_object(v->arena);
+        json_set(v->arena, d->status, "seen", json_i64(v->arena, (int64_t)v->n_children));
+        decide_event(d, v, EVENT_NORMAL, "Settled", "as if all were well");
+}
+
+static void a_stall_that_settle_carries_over_is_taken_back(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+        char *status;
+
+        r->mind.child = true;
+        r->controller.settle = settle_on;
+        begin(r);
+        api_answer(api_find(&r->api, "POST", MAPS_NS), 403, forbidden);
+        status = written(r, 102);
+        assert_non_null(strstr(status, "\"type\":\"Stalled\",\"status\":\"True\""));
+        q = api_find(&r->api, "POST", MAPS_NS);
+        api_answer(q, 201, map_of(&q->arena, q->body, "s", 110));
+        status = written(r, 111);
+        assert_non_null(strstr(status, "\"type\":\"Stalled\",\"status\":\"False\""));
+        assert_non_null(strstr(status, "\"type\":\"Ready\",\"status\":\"Unknown\""));
+        assert_non_null(strstr(status, "\"type\":\"Progressing\",\"status\":\"True\""));
+        assert_null(strstr(status, "Forbidden"));
+}
+
+/* Nothing of a decision that was not carried out is told: not its status, nor its events. */
+static void what_was_not_carried_out_is_not_told(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+        char *status;
+
+        r->mind.child = true;
+        r->controller.settle = settle_on;
+        begin(r);
+        api_answer(api_find(&r->api, "POST", MAPS_NS), 403, forbidden);
+        status = written(r, 102);
+        assert_null(strstr(status, "seen"));
+        q = api_find(&r->api, "POST", EVENTS);
+        assert_non_null(strstr(q->body, "\"Forbidden\""));
+        api_answer(q, 201, "{}");
+        api_answer(api_find(&r->api, "POST", MAPS_NS), 403, forbidden);
+        pass(r, 10 * USEC_PER_MS);
+        assert_null(api_waiting(&r->api, "POST", EVENTS));
+        assert_null(api_waiting(&r->api, "PATCH", IN_NS "/s/status"));
+}
+
+/* A kind may read there what it was about. */
+static void progressing_keeps_its_reason(void **state)
+{
+        static const char before[] =
+                "{\"conditions\":[{\"type\":\"Progressing\",\"status\":\"True\",\"reason\":\"Retrying\","
+                "\"message\":\"attempt 1 failed\"}]}";
+        static const char *const values[] = {"False", "True"};
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct request *q;
+
+        r->mind.child = true;
+        begin_with(r, sample(&a, "s", 10, before), "");
+        for (unsigned i = 0; i < 2; i++) {
+                struct json *progressing;
+
+                q = api_find(&r->api, "POST", MAPS_NS);
+                if (i)
+                        api_answer(q, 201, map_of(&a, q->body, "s", 110));
+                else
+                        api_answer(q, 403, forbidden);
+                progressing = json_path(json_parse(&a, str_of(written(r, 102 + 10 * i)), NULL, NULL),
+                                        "conditions[0]");
+                assert_string_equal(json_str(progressing, "status"), values[i]);
+                assert_string_equal(json_str(progressing, "reason"), "Retrying");
+                assert_string_equal(json_str(progressing, "message"), "attempt 1 failed");
+        }
+}
+
+/* Where not even that can be written, it is tried once a minute at least; and said once when it can. */
+static void a_stall_that_cannot_be_told_is_told_later(void **state)
+{
+        struct rig *r = *state;
+        unsigned tries = 0;
+
+        r->mind.child = true;
+        begin(r);
+        for (unsigned i = 0; i < 300; i++) {
+                if (i % 50 == 0)
+                        keep_watches(r);
+                if (api_waiting(&r->api, "POST", MAPS_NS))
+                        api_answer(api_find(&r->api, "POST", MAPS_NS), 403, forbidden);
+                turns(r);
+                if (api_waiting(&r->api, "PATCH", IN_NS "/s/status")) {
+                        api_answer(api_find(&r->api, "PATCH", IN_NS "/s/status"), 403, forbidden);
+                        tries++;
+                }
+                pass(r, SEC);
+        }
+        assert_in_range(tries, 5, 30);
+        assert_null(api_waiting(&r->api, "POST", EVENTS));
+        keep_watches(r);
+        for (unsigned i = 0; i < 61 && !api_waiting(&r->api, "POST", MAPS_NS); i++)
+                pass(r, SEC);
+        api_answer(api_find(&r->api, "POST", MAPS_NS), 403, forbidden);
+        written(r, 110);
+        assert_non_null(strstr(api_find(&r->api, "POST", EVENTS)->body, "\"Forbidden\""));
+}
+
 /* A 403 that no grant would change. */
 static void a_quota_s_own_words_are_enough(void **state)
 {
@@ -164,6 +274,10 @@ static void a_namespace_that_goes_is_left_in_peace(void **state)
 static const struct CMUnitTest tests[] = {
         TEST(a_missing_grant_is_told_until_it_is_given),
         TEST(settle_has_the_last_word),
+        TEST(a_stall_that_settle_carries_over_is_taken_back),
+        TEST(what_was_not_carried_out_is_not_told),
+        TEST(progressing_keeps_its_reason),
+        TEST(a_stall_that_cannot_be_told_is_told_later),
         TEST(a_quota_s_own_words_are_enough),
         TEST(a_forbidden_status_is_tried_again),
         TEST(a_namespace_that_goes_is_left_in_peace),
