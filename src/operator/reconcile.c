@@ -112,12 +112,23 @@ static void gather(struct task *t, const struct cache_entry *entry)
 
 static void look_up_next(struct task *t);
 
+/* The server knows the kind, and has no such object. A 404 that names no kind says that the kind is not served. */
+static bool is_absent(struct arena *a, const struct kube_answer *got, const struct err *err)
+{
+        struct kube_status said;
+
+        if (err->code != E_NOT_FOUND)
+                return false;
+        kube_status_error(a, got->status, got->body, KUBE_GET, &said, NULL);
+        return said.kind[0];
+}
+
 static void take_answer(struct answer *answer, struct arena *a, const struct kube_answer *got,
                         const struct err *err)
 {
         struct err parse = ERR_INIT;
 
-        if (err && err->code == E_NOT_FOUND && answer->want.kind == WANT_OBJECT)
+        if (err && answer->want.kind == WANT_OBJECT && is_absent(a, got, err))
                 return;
         if (err) {
                 answer->error = arena_strdup(a, err->text);

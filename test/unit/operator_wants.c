@@ -49,6 +49,8 @@ static void settle_by_asking(const struct view *v, struct decision *d)
                 return;
         if (c->asked->want.kind == WANT_LOG)
                 assert_str(answer->text, "words");
+        else if (!answer->json)
+                assert_string_equal(c->asked->body, "null");
         else
                 assert_string_equal(json_print(v->arena, answer->json), c->asked->body);
 }
@@ -82,6 +84,41 @@ static void look_ups(void **state)
         }
 }
 
-static const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(look_ups, setup, teardown)};
+/* A 404 of the object says that there is none; one of the kind says nothing about the object. */
+static void a_kind_that_is_not_served_is_no_answer(void **state)
+{
+        static const char none[] =
+                "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"configmaps \\\"m\\\" "
+                "not found\",\"reason\":\"NotFound\",\"details\":{\"name\":\"m\",\"kind\":"
+                "\"configmaps\"},\"code\":404}";
+        static const char no_kind[] =
+                "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"the server could "
+                "not find the requested resource\",\"reason\":\"NotFound\",\"details\":{},"
+                "\"code\":404}";
+        static const char *const bodies[] = {none, no_kind, "404 page not found"};
+        struct rig *r = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+                struct asked a = cases[0];
+                struct curious c = {.asked = &a};
+
+                a.body = "null";
+                r->controller.settings = &c;
+                r->controller.plan = plan_nothing;
+                r->controller.settle = settle_by_asking;
+                begin(r);
+                api_answer(api_find(&r->api, "GET", a.path), 404, bodies[i]);
+                while (!c.answered)
+                        net_turn(&r->api.net);
+                assert_int_equal(c.refused, i > 0);
+                operator_free(TAKE_PTR(r->op));
+                turns(r);
+                api_free_requests(&r->api.waiting);
+        }
+}
+
+static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_kind_that_is_not_served_is_no_answer, setup, teardown),
+        cmocka_unit_test_setup_teardown(look_ups, setup, teardown)};
 
 UNIT_MAIN(tests)
