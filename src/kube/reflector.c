@@ -16,6 +16,7 @@ enum {
 #define INITIAL_MAX      (120 * USEC_PER_SEC) /* one that talks, but has no end */
 #define SHORT_LIFE       USEC_PER_SEC         /* a watch that ends sooner without an event has failed */
 #define GOOD_LIFE        (10 * USEC_PER_SEC) /* one that lived this long ends the series of failures before it */
+#define TELL_AGAIN       (60 * USEC_PER_SEC) /* what somebody must mend, while it lasts */
 
 enum phase {
         WAITING,    /* the timer leads on, to `next` */
@@ -52,6 +53,7 @@ struct reflector {
         uint64_t epoch;
         unsigned failures;
         usec_t heard_at, watch_began_at;
+        usec_t told_at;   /* that it is forbidden; 0: it was not */
         struct err error; /* code E_OK: up to date */
         struct metric *lists_metric, *watches_metric, *stale_metric, *skipped_metric;
 };
@@ -210,6 +212,29 @@ static void turn_absent(struct reflector *r)
                 r->on_synced(r->arg, first);
 }
 
+/* Nothing is done while a kind may not be read, so this is said until it may. */
+static void tell_forbidden(struct reflector *r, const struct err *err)
+{
+        usec_t now = loop_now(r->loop);
+
+        if (r->told_at && now - r->told_at < TELL_AGAIN)
+                return;
+        r->told_at = now;
+        LOG_ERROR(rlog(r), "May not read a kind; grant the account this verb (list and watch are needed)",
+                  F_STR("verb", r->phase == LIST ? "list" : "watch"), F_STR("resource", what(r)),
+                  F_STR("group", cache_type(r->cache)->group), F_STR("namespace", r->ns ? r->ns : "all"),
+                  F_ERR(err));
+}
+
+static void tell_failure(struct reflector *r, const struct err *err, usec_t delay)
+{
+        if (err->code == E_FORBIDDEN)
+                tell_forbidden(r, err);
+        else if (r->error.code != err->code && !(r->absent && err->code == E_NOT_FOUND))
+                LOG_WARN(rlog(r), "Lost touch with the server", F_STR("resource", what(r)), F_ERR(err),
+                         F_USEC("again_in", delay));
+}
+
 static void fail(struct reflector *r, const struct err *err, usec_t retry_after)
 {
         enum phase next;
@@ -236,9 +261,7 @@ static void fail(struct reflector *r, const struct err *err, usec_t retry_after)
         else if (err->code == E_NOT_FOUND && r->phase != WATCH && r->synced)
                 empty(r);
         delay = MAX(backoff(r), retry_after);
-        if (r->error.code != err->code && !(r->absent && err->code == E_NOT_FOUND))
-                LOG_WARN(rlog(r), "Lost touch with the server", F_STR("resource", what(r)), F_ERR(err),
-                         F_USEC("again_in", delay));
+        tell_failure(r, err, delay);
         r->error = *err;
         wait_then(r, next, delay);
 }
