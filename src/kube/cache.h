@@ -28,7 +28,8 @@ struct cache_config {
         const struct kube_type *type;
         const struct cache_index *indexes; /* beside uid and owner; at most 4 */
         size_t n_indexes;
-        const char *owner_label; /* this label has the owner's uid, instead of ownerReferences; NULL: none has */
+        const char
+                *owner_label; /* this label has the owner's uid, instead of ownerReferences; NULL: none has */
         /* May drop what need not be kept (e.g. of terminal objects); not metadata's names, uid, version, owners. */
         void (*project)(struct json *object, struct arena *a);
         struct metrics *metrics; /* may be NULL */
