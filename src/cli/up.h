@@ -53,7 +53,10 @@ void up_apply(struct up_apply *u, struct resources *r);
 /* "job/NAME" or "NAMESPACE/job/NAME", in the arena. */
 const char *up_label(struct arena *a, const char *kind, const char *ns, const char *name);
 
-/* ---- up_requests.c: a request ends with Ready=True or Stalled=True about its generation */
+/*
+ * ---- up_requests.c: a request ends with Ready=True or Stalled=True about the generation that was applied, or when that is not
+ * taken any more (SpecAccepted=False, or a final state from before). What the operator tries again by itself counts after 10 s.
+ */
 
 struct up_requests;
 

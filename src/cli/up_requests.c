@@ -3,14 +3,17 @@
 #include "kinds/kinds.h"
 
 enum { LINE_MAX_TEXT = 600 };
+/* What the operator tries again by itself has failed when it has lasted this long. */
+#define RETRIED_LASTS (10 * USEC_PER_SEC)
 
 enum end { NOT_ENDED, COMPLETED, FAILED };
 
 struct request {
         const struct kind *kind;
         char *uid, *label;
-        char *told; /* the last line, without the expected end */
-        usec_t began;
+        char *told;               /* the last line, without the expected end */
+        usec_t began, stalled_at; /* stalled, but tried again: since then; 0: it is not */
+        int64_t generation;       /* as it was applied */
         enum end end;
 };
 
@@ -27,6 +30,7 @@ struct up_requests {
         VEC(struct request) list;
         VEC(struct watch *) watches;
         struct up_outcome outcome;
+        struct timer patience; /* for what is stalled and tried again */
         void (*ended)(void *arg);
         void *arg;
 };
@@ -108,18 +112,47 @@ static void tell(struct request *q, const struct json *status)
 
 /* ---- the end */
 
-/* The condition if it is True, and about the spec as it is now. */
-static const struct json *condition(const struct json *object, const char *type)
+static const struct json *condition(const struct json *object, const char *type, const char *value)
 {
-        const struct json *status = json_at(object, "status");
-        int64_t generation = json_int(json_at(object, "metadata"), "generation", 0);
-
-        json_foreach (c, json_at(status, "conditions"))
-                if (streq(json_str(c, "type"), type) && streq(json_str(c, "status"), "True") &&
-                    json_int(c, "observedGeneration", json_int(status, "observedGeneration", 0)) ==
-                            generation)
+        json_foreach (c, json_at(json_at(object, "status"), "conditions"))
+                if (streq(json_str(c, "type"), type) && streq(json_str(c, "status"), value))
                         return c;
         return NULL;
+}
+
+static bool is_observed(const struct request *q, const struct json *object)
+{
+        return json_int(json_at(object, "status"), "observedGeneration", 0) >= q->generation;
+}
+
+/* The condition if it is True, and about the spec as it was applied or as somebody changed it since. */
+static const struct json *is_true(const struct request *q, const struct json *object, const char *type)
+{
+        const struct json *c = condition(object, type, "True");
+
+        return c && (is_observed(q, object) || json_int(c, "observedGeneration", 0) >= q->generation) ? c
+                                                                                                      : NULL;
+}
+
+/* The operator's own reasons, of a condition that goes when somebody has mended it. */
+static bool is_retried(const struct json *stalled)
+{
+        static const char *const reasons[] = {"NameConflict", "KindNotInstalled", "Forbidden"};
+
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+                if (streq(json_str(stalled, "reason"), reasons[i]))
+                        return true;
+        return false;
+}
+
+static bool is_final(const struct request *q, const struct json *object)
+{
+        const char *state = json_str(json_at(object, "status"), "state");
+
+        for (const char *const *s = q->kind->final_states; s && *s; s++)
+                if (streq(state, *s))
+                        return true;
+        return false;
 }
 
 static void tell_end(struct up_requests *r, struct request *q, enum end end, const char *reason,
@@ -136,13 +169,53 @@ static void tell_end(struct up_requests *r, struct request *q, enum end end, con
         r->ended(r->arg);
 }
 
+/* It had ended with another spec than was applied now, and does nothing about that: true, and it is told. */
+static bool is_not_taken(struct up_requests *r, struct request *q, const struct json *object)
+{
+        const struct json *refused = condition(object, "SpecAccepted", "False");
+        const struct json *stalled = condition(object, "Stalled", "True");
+        bool over = condition(object, "Ready", "True") || (stalled && !is_retried(stalled));
+
+        if (over && json_int(refused, "observedGeneration", -1) == q->generation) {
+                tell_end(r, q, FAILED, json_str_or(refused, "reason", "SpecChangeRejected"),
+                         json_str(refused, "message"));
+                return true;
+        }
+        if (is_final(q, object) && !is_observed(q, object) && !is_true(q, object, "Stalled")) {
+                tell_end(r, q, FAILED, "SpecChangeRejected",
+                         "it had ended before its spec was changed; to run it again, delete it first");
+                return true;
+        }
+        return false;
+}
+
+/* True: it may pass by itself, and is looked at again. */
+static bool may_pass(struct up_requests *r, struct request *q, const struct json *stalled)
+{
+        usec_t now = loop_now(kube_loop(r->kube));
+
+        if (!is_retried(stalled)) {
+                q->stalled_at = 0;
+                return false;
+        }
+        if (!q->stalled_at)
+                q->stalled_at = now;
+        if (now - q->stalled_at >= RETRIED_LASTS)
+                return false;
+        if (!timer_pending(&r->patience))
+                timer_at(&r->patience, usec_add(q->stalled_at, RETRIED_LASTS));
+        return true;
+}
+
 static void look_at(struct up_requests *r, struct request *q, const struct json *object)
 {
-        const struct json *ready = condition(object, "Ready"), *stalled = condition(object, "Stalled");
+        const struct json *ready = is_true(q, object, "Ready"), *stalled = is_true(q, object, "Stalled");
         const struct json *end = stalled ? stalled : ready;
 
         tell(q, json_at(object, "status"));
         fflush(stdout);
+        if (is_not_taken(r, q, object) || may_pass(r, q, stalled))
+                return;
         if (end)
                 tell_end(r, q, stalled ? FAILED : COMPLETED, json_str_or(end, "reason", "Unknown"),
                          json_str(end, "message"));
@@ -161,6 +234,28 @@ static void on_change(void *arg, enum cache_change change, const struct cache_en
                 look_at(w->all, q, cache_parse(w->cache, after, &a));
         else
                 tell_end(w->all, q, FAILED, "Deleted", "somebody deleted it");
+}
+
+static void look_again(struct watch *w, struct request *q)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        const struct cache_entry *entry = cache_get_uid(w->cache, q->uid);
+
+        if (entry)
+                look_at(w->all, q, cache_parse(w->cache, entry, &a));
+}
+
+static void on_patience_over(struct timer *t)
+{
+        struct up_requests *r = CONTAINER_OF(t, struct up_requests, patience);
+
+        for (size_t i = 0; i < r->list.n; i++)
+                for (size_t k = 0; k < r->watches.n; k++) {
+                        struct request *q = &r->list.v[i];
+
+                        if (q->stalled_at && q->end == NOT_ENDED && r->watches.v[k]->kind == q->kind)
+                                look_again(r->watches.v[k], q);
+                }
 }
 
 /* One that was deleted before the first list is in none. */
@@ -185,6 +280,7 @@ struct up_requests *up_requests_new(struct kube *kube, void (*ended)(void *arg),
         r->kube = kube;
         r->ended = ended;
         r->arg = arg;
+        timer_init(&r->patience, kube_loop(kube), on_patience_over);
         return r;
 }
 
@@ -193,21 +289,25 @@ bool up_requests_add(struct up_requests *r, const struct json *object)
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         const struct kind *kind = kinds_find(json_str(object, "apiVersion"), json_str(object, "kind"));
         const char *uid = meta_str(object, "uid");
+        const struct json *stalled;
+        struct request *q;
 
         if (!kind || !uid)
                 return false;
         if (by_uid(r, uid))
                 return true;
-        *vec_push(&r->list) = (struct request){
+        q = vec_push(&r->list);
+        *q = (struct request){
                 .kind = kind,
                 .uid = xstrdup(uid),
                 .label = xstrdup(
                         up_label(&a, kind->label, meta_str(object, "namespace"), meta_str(object, "name"))),
                 .began = loop_now(kube_loop(r->kube)),
+                .generation = json_int(json_at(object, "metadata"), "generation", 0),
         };
-        if (condition(object, "Ready") || condition(object, "Stalled"))
-                printf("%s ended in an earlier run: to run it again, delete it first\n",
-                       r->list.v[r->list.n - 1].label);
+        stalled = is_true(q, object, "Stalled");
+        if (is_true(q, object, "Ready") || (stalled && !is_retried(stalled)))
+                printf("%s ended in an earlier run: to run it again, delete it first\n", q->label);
         return true;
 }
 
@@ -257,6 +357,7 @@ void up_requests_free(struct up_requests *r)
 {
         if (!r)
                 return;
+        timer_cancel(&r->patience);
         for (size_t i = 0; i < r->watches.n; i++) {
                 reflector_free(r->watches.v[i]->reflector);
                 cache_free(r->watches.v[i]->cache);

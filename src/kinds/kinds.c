@@ -5,11 +5,13 @@ static struct controller make_dgdr(const struct kinds_settings *settings)
         return dgdr_controller(&settings->dgdr);
 }
 
+static const char *const dgdr_final[] = {"Failed", "DeploymentDeleted", NULL};
+
 static const struct {
         struct kind kind;
         struct controller (*make)(const struct kinds_settings *settings);
 } table[] = {
-        {{&DGDR, "dgdr"}, make_dgdr},
+        {{&DGDR, "dgdr", dgdr_final}, make_dgdr},
 };
 
 _Static_assert(ARRAY_LEN(table) <= KINDS_MAX, "the callers have room for all kinds");

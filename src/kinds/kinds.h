@@ -31,6 +31,8 @@ struct kinds_settings {
 struct kind {
         const struct kube_type *type;
         const char *label; /* how it is told in a line: "dgdr" */
+        const char *const
+                *final_states; /* status.state in which it stays whatever its spec says; NULL ends */
 };
 
 enum { KINDS_MAX = 8 };
