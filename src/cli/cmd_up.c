@@ -66,11 +66,10 @@ static void say_ending(const struct up *up)
 {
         size_t n = up->follow ? up_follow_running(up->follow) : 0;
 
+        fprintf(stderr, "sonde up: ending: running pods are asked to stop");
         if (n)
-                fprintf(stderr, "sonde up: ending; %zu running job%s told (ctrl-C again ends at once)\n", n,
-                        n == 1 ? " is" : "s are");
-        else
-                fprintf(stderr, "sonde up: ending; running pods are told (ctrl-C again ends at once)\n");
+                fprintf(stderr, ", %zu of the jobs and requests %s not done", n, n == 1 ? "is" : "are");
+        fprintf(stderr, " (ctrl-C again ends at once)\n");
 }
 
 /* The first one ends running pods within their grace periods, the second one at once. */
@@ -226,6 +225,17 @@ static int connect_client(struct up *up, struct err *err)
         return up->kube ? 0 : -1;
 }
 
+static int apply_crds(struct up *up, struct err *err)
+{
+        struct up_apply apply = {.kube = up->kube, .ns = up->config.ns, .stop = &up->stopping, .quiet = true};
+
+        resources_read_text(&up->crds, "deploy/crds", str_of(CRDS));
+        up_apply(&apply, &up->crds);
+        if (!up->stopping && (up->crds.wrong || apply.refused))
+                return err_set(err, E_INTERNAL, "the definitions of our kinds could not be applied");
+        return 0;
+}
+
 /*
  * The operator, on the definitions of its kinds. It has a client of its own, so that neither waits for the other, and no
  * pace: the API server shares the loop.
@@ -233,18 +243,11 @@ static int connect_client(struct up *up, struct err *err)
 static int start_operator(struct up *up, const struct local_config *config, struct err *err)
 {
         _cleanup_(free_ptr) char *history = xasprintf("%s/history.db", config->dir);
-        struct up_apply apply = {.kube = up->kube, .ns = up->config.ns, .stop = &up->stopping, .quiet = true};
         struct operators_config oc = {.loop = up->loop,
                                       .log = config->log,
                                       .pod_image = config->pod_image,
                                       .history_file = history};
 
-        resources_read_text(&up->crds, "deploy/crds", str_of(CRDS));
-        up_apply(&apply, &up->crds);
-        if (up->stopping)
-                return 0;
-        if (up->crds.wrong || apply.refused)
-                return err_set(err, E_INTERNAL, "the definitions of our kinds could not be applied");
         oc.kube = up->operator_kube = kube_new(up->loop, &up->config, NULL, err);
         if (!oc.kube)
                 return -1;
@@ -274,8 +277,9 @@ static int start(struct up *up, struct local_config *config, struct err *err)
                 return -1;
         if (config->no_node && !up->resources.files)
                 return 0;
-        if (connect_client(up, err) < 0 ||
-            (!config->no_node && !up->no_operator && start_operator(up, config, err) < 0))
+        if (connect_client(up, err) < 0 || (!config->no_node && apply_crds(up, err) < 0))
+                return -1;
+        if (!config->no_node && !up->no_operator && !up->stopping && start_operator(up, config, err) < 0)
                 return -1;
         if (up->resources.files && !up->stopping)
                 run_files(up);
@@ -386,10 +390,11 @@ int cmd_up(int argc, char **argv)
                 {"gpus", 0, "N", "how many GPUs the node says it has (bookkeeping)", OPT_UINT, &gpus},
                 {"pod-image", 0, "IMAGE", "the image that holds /sonde-pod (default: sonde-pod)", OPT_STR,
                  &config.pod_image},
-                {"no-operator", 0, NULL, "requests are carried out by an operator that is started elsewhere",
+                {"no-operator", 0, NULL,
+                 "only the definitions of requests: an operator that is started elsewhere does the rest",
                  OPT_FLAG, &up.no_operator},
-                {"no-node", 0, NULL, "the API alone: pods stay Pending, requests are left alone", OPT_FLAG,
-                 &config.no_node},
+                {"no-node", 0, NULL, "the API alone: no node, no operator, no definitions of requests",
+                 OPT_FLAG, &config.no_node},
                 {"history", 0, "N", "writes kept for watches to resume from (default: 10000)", OPT_UINT,
                  &history},
                 {"no-fsync", 0, NULL, "do not wait for the disk: faster, and a power cut loses writes",

@@ -239,6 +239,29 @@ def requests_stay_for_the_next_start():
         assert len(pods) == 1 and pods[0]["status"]["phase"] == "Succeeded", pods
 
 
+def a_changed_spec_that_is_not_taken_is_told():
+    """A request that has ended is applied again with another spec: nobody waits for what does not come"""
+    scripts = {"good": PROFILER, "bad": "exit 3"}
+    for name, script in scripts.items():
+        home = os.path.join(tempfile.mkdtemp(dir=folder), "home")
+        finished("-f", written(dgdr(name, script)), "--exit-when-done", home=home)
+        status, lines = finished("-f", written(dgdr(name, script + "\ntrue")), "--exit-when-done", home=home)
+        assert status == 1 and any(x.startswith(f"dgdr/{name} failed after") and "SpecChangeRejected" in x for x in lines), lines
+
+
+def what_is_tried_again_fails_when_it_lasts():
+    taken = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "dgdr-status-r"}})
+    status, lines = finished("-f", written("\n---\n".join([taken, dgdr("r", PROFILER)])), "--exit-when-done")
+    ends = [re.match(r"dgdr/r failed after (\S+) s: NameConflict", x) for x in lines]
+    assert status == 1 and [float(x[1]) >= 10 for x in ends if x] == [True], lines
+
+
+def an_operator_elsewhere_finds_the_definitions():
+    with up("--no-operator") as process:
+        ready(process)
+        wait(lambda: client(process).get("/apis/nvidia.com/v1alpha1/dynamographdeploymentrequests")[0] == 200, PATIENCE, "the kind")
+
+
 def bad_yaml_is_one_sentence():
     directory = os.path.join(tempfile.mkdtemp(dir=folder), "home")
     bad = written("kind: Job\nmetadata:\n  name: a\n  name: b\n")
@@ -297,7 +320,7 @@ def a_second_interrupt_ends_at_once():
     with up("-f", written(job("deaf", f"trap '' TERM; echo begun; while :; do sleep {marker}; done"))) as process:
         process.expect(r"^job/deaf \| begun", PATIENCE)
         process.signal(signal.SIGINT)
-        process.expect("ending; 1 running job is told", PATIENCE)
+        process.expect("ending: running pods are asked to stop, 1 of the jobs and requests is not done", PATIENCE)
         began = time.monotonic()
         process.signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130 and time.monotonic() - began < 20, process.lines  # not the grace period of 30 s
@@ -355,7 +378,8 @@ if __name__ == "__main__":
             listening_to_others_is_warned_of, a_job_is_followed_to_its_end, a_failing_job_makes_exit_status_1,
             whatever_jobs_end_in_all_have_ended, standard_input_is_a_file_too, a_custom_resource_may_follow_its_definition,
             a_pod_reaches_the_api_with_its_token, requests_are_followed_to_their_end, requests_stay_for_the_next_start,
-            bad_yaml_is_one_sentence,
+            a_changed_spec_that_is_not_taken_is_told, what_is_tried_again_fails_when_it_lasts,
+            an_operator_elsewhere_finds_the_definitions, bad_yaml_is_one_sentence,
             what_the_server_refuses_is_told_with_its_place, an_interrupt_tells_running_jobs, a_second_interrupt_ends_at_once,
             whoever_stops_reading_ends_it, wrong_usage_is_one_sentence]
         main(*[t for t in tests if sys.argv[1:] in ([], ["kubectl"]) or t.__name__ in sys.argv[1:]])
