@@ -26,7 +26,7 @@ struct app {
         struct health *health, *metrics_server;
         struct timer patience;
         int code;
-        bool draining;
+        bool draining, drained;
 };
 
 /* ---- the end */
@@ -38,10 +38,15 @@ static void on_released(void *arg)
         loop_stop(app->loop, app->code);
 }
 
+/* Or what was waited for has lasted too long: the first of the two counts. */
 static void on_drained(void *arg)
 {
         struct app *app = arg;
 
+        timer_cancel(&app->patience);
+        if (app->drained)
+                return;
+        app->drained = true;
         if (app->lease)
                 lease_release(app->lease, on_released, app);
         else
@@ -197,6 +202,7 @@ static int run(struct app *app)
         struct err err = ERR_INIT;
         int code = 1;
 
+        (void)signal(SIGPIPE, SIG_IGN); /* whoever read the log has gone: the work goes on */
         metrics_add_process(metrics);
         app->run.metrics = metrics;
         if (start(app, &err) < 0)

@@ -31,8 +31,11 @@ int operators_check_env(const char *text, struct err *err)
 {
         struct str value = str_of(text), name = str_split(&value, '=');
 
-        if (!strchr(text, '=') || !is_name(name))
-                return err_set(err, E_CONFIG, "'%s' is not NAME=VALUE", text);
+        /* What is behind the '=', or would be, may be secret. */
+        if (!strchr(text, '='))
+                return err_set(err, E_CONFIG, "what is given is not NAME=VALUE: it has no '='");
+        if (!is_name(name))
+                return err_set(err, E_CONFIG, "'%.*s' is no name; NAME=VALUE is wanted", STR_ARG(name));
         if (!utf8_valid(text, strlen(text)))
                 return err_set(err, E_CONFIG, "the value of %.*s is not UTF-8", STR_ARG(name));
         return 0;

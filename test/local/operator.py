@@ -81,13 +81,14 @@ def job(ns, name="profile-r"):
 
 def wrong_usage_is_one_sentence():
     for words, said in ((["--log-level", "loud"], "--log-level: 'loud'"), (["--log-format", "xml"], "--log-format: 'xml'"),
-                        (["--profiler-env", "NOVALUE"], "--profiler-env: 'NOVALUE' is not NAME=VALUE"),
-                        (["--profiler-env", "1X=a"], "--profiler-env: '1X=a'"),
+                        (["--profiler-env", "hidden"], "--profiler-env: what is given is not NAME=VALUE"),
+                        (["--profiler-env", "1X=hidden"], "--profiler-env: '1X' is no name"),
                         (["--leader-elect-namespace", "x"], "needs --leader-elect"),
                         (["--namespace", "a,b"], "--namespace: 'a,b'"), (["--frob"], "--frob"), (["more"], "more"),
                         (["--concurrency", "many"], "--concurrency")):
         status, out, err = run("operator", *words)
         assert (status, out) == (2, "") and err.count("\n") == 1 and said in err, (words, status, out, err)
+        assert "hidden" not in err, err  # it may be a secret
 
 
 def what_cannot_start_says_why():
@@ -187,6 +188,21 @@ def a_lost_lease_ends_it():
         assert "Lost the lease" in process.lines[-1], process.lines[-3:]
 
 
+def whoever_stops_reading_the_log_stops_nothing():
+    with engine.namespace() as ns, \
+            subprocess.Popen([program("sonde"), "operator", "--kubeconfig", engine.kubeconfig, "--namespace", ns, "--log-level", "debug",
+                              "--health-probe-bind-address", "0"], stderr=subprocess.PIPE) as process:
+        try:
+            assert b"Started" in process.stderr.readline()
+            process.stderr.close()
+            request(ns)
+            wait(lambda: job(ns), PATIENCE, "the Job")
+            process.terminate()
+            assert process.wait(PATIENCE) == 0
+        finally:
+            process.kill()
+
+
 def ctrl_c_is_130():
     with Process(program("sonde"), "operator", "--kubeconfig", engine.kubeconfig, "--health-probe-bind-address", "0") as process:
         process.expect("Started", PATIENCE)
@@ -197,4 +213,5 @@ def ctrl_c_is_130():
 with Engine("--no-node", "--no-fsync") as engine:
     main(wrong_usage_is_one_sentence, what_cannot_start_says_why, manifests_are_what_the_folder_has,
          without_the_definition_it_waits, a_request_is_carried_out, metrics_may_have_an_address_of_their_own,
-         one_namespace_is_watched_and_no_other, one_of_two_leads, a_lost_lease_ends_it, ctrl_c_is_130)
+         one_namespace_is_watched_and_no_other, one_of_two_leads, a_lost_lease_ends_it,
+         whoever_stops_reading_the_log_stops_nothing, ctrl_c_is_130)
