@@ -79,10 +79,11 @@ static usec_t look_when_pods_are_gone(const struct view *v, struct decision *d, 
  */
 static bool lingers(const struct view *v, struct decision *d, const struct object *job)
 {
-        usec_t last = pods_gone_by(v, job);
+        bool watched = view_child(v, &KUBE_JOB, job->name);
+        usec_t last = watched ? pods_gone_by(v, job) : look_when_pods_are_gone(v, d, job);
         bool overdue = last && last <= v->now;
 
-        if (overdue)
+        if (watched && overdue)
                 last = look_when_pods_are_gone(v, d, job);
         if (last > v->now && last < USEC_MAX)
                 decide_again_at(d, last);
@@ -109,6 +110,20 @@ static void remove_unfinished(const struct view *v, struct decision *d, const st
                 if (is_of_run(&v->children[i], run) && !streq(v->children[i].name, keep) &&
                     !run_job_finished(v->children[i].json))
                         decide_absent_foreground(d, &v->children[i]);
+}
+
+/* The attempt's Job, if that is not among the children: somebody took the label away by which it is watched. */
+static const struct object *unwatched(const struct view *v, const struct run_seen *seen)
+{
+        return seen->job && !view_child(v, &KUBE_JOB, seen->job->name) ? seen->job : NULL;
+}
+
+static void remove_unwatched(const struct view *v, struct decision *d, const struct run_seen *seen)
+{
+        const struct object *job = unwatched(v, seen);
+
+        if (job && !run_job_finished(job->json))
+                decide_absent_foreground(d, job);
 }
 
 /* ---- plan */
@@ -171,8 +186,13 @@ static int64_t generation_of(const struct view *v)
         return json_int(json_at(v->request, "metadata"), "generation", 0);
 }
 
-static void accept_spec(const struct view *v, struct json *status)
+/* The hash follows: it may be another one for the same spec, where the server has a new default. */
+static void accept_spec(const struct view *v, const struct run *run, struct json *status)
 {
+        struct json *of = json_at(status, "run");
+
+        if (json_at(of, "specHash"))
+                json_set(v->arena, of, "specHash", json_string(v->arena, run->spec_hash));
         json_set(v->arena, status, "observedGeneration", json_i64(v->arena, generation_of(v)));
         if (view_condition(v, "SpecAccepted"))
                 decide_condition(v, status, "SpecAccepted", "True", "Accepted",
@@ -204,17 +224,25 @@ static void refuse_spec(const struct view *v, struct decision *d, const struct r
                          why);
 }
 
-static bool is_refused(const struct run *run)
-{
-        return run->changed || run->invalid;
-}
-
 void run_settle_spec(const struct view *v, struct decision *d, const struct run *run, struct json *status)
 {
-        if (is_refused(run))
+        if (run->changed || run->invalid)
                 refuse_spec(v, d, run, status);
         else
-                accept_spec(v, status);
+                accept_spec(v, run, status);
+}
+
+/* While no attempt is under way: what was changed counts for the next one, and is accepted with it. */
+static void settle_spec_of_next(const struct view *v, struct decision *d, const struct run *run,
+                                struct json *status)
+{
+        if (run->invalid)
+                refuse_spec(v, d, run, status);
+        else if (!run->changed)
+                accept_spec(v, run, status);
+        else if (streq(json_str(view_condition(v, "SpecAccepted"), "reason"), "Invalid"))
+                decide_condition(v, status, "SpecAccepted", "True", "Accepted",
+                                 "the next attempt is begun with this spec");
 }
 
 /* ---- settle: attempts */
@@ -236,11 +264,11 @@ static struct json *run_in(const struct view *v, struct json *status)
                         json_is(run, JSON_OBJECT) ? json_copy(v->arena, run) : json_object(v->arena));
 }
 
-static void set_suspended(const struct view *v, bool suspended, struct json *status)
+/* SENTENCE is why; NULL: it is not suspended. */
+static void set_suspended(const struct view *v, const char *sentence, struct json *status)
 {
-        if (suspended)
-                decide_condition(v, status, "Suspended", "True", "Suspended",
-                                 "spec.suspend is true; set it to false to go on");
+        if (sentence)
+                decide_condition(v, status, "Suspended", "True", "Suspended", sentence);
         else if (view_condition(v, "Suspended"))
                 decide_condition(v, status, "Suspended", "False", "Resumed", "the run is not suspended");
 }
@@ -282,8 +310,8 @@ static bool begin_next(const struct view *v, struct decision *d, const struct ru
                 return false;
         d->exist.n = 0; /* it is for the one before */
         set_attempt(v, names, retries, run->spec_hash, status);
-        accept_spec(v, status);
-        set_suspended(v, false, status);
+        accept_spec(v, run, status);
+        set_suspended(v, NULL, status);
         *ret = (struct run_seen){.life = RUN_LIFE_WAITING,
                                  .reason = reason,
                                  .sentence = sentence,
@@ -293,29 +321,39 @@ static bool begin_next(const struct view *v, struct decision *d, const struct ru
 }
 
 /* Nothing of the attempt before is left, and there is something to begin with. */
-static bool may_begin(const struct view *v, struct decision *d, const struct run *run)
+static bool may_begin(const struct view *v, struct decision *d, const struct run *run,
+                      const struct run_seen *seen)
 {
-        return !any_lingers(v, d, run, NULL) && !run->invalid;
+        const struct object *job = unwatched(v, seen);
+
+        return !any_lingers(v, d, run, NULL) && !(job && lingers(v, d, job)) && !run->invalid;
+}
+
+static void wait_for(struct run_seen *ret, const char *reason, const char *sentence)
+{
+        ret->life = RUN_LIFE_WAITING;
+        ret->reason = reason;
+        ret->sentence = sentence;
+        ret->infrastructure = false;
 }
 
 /* The attempt is over; the next one is begun at once, or when nothing of this one is left: then status.run.reason says it. */
 static bool go_on(const struct view *v, struct decision *d, const struct run *run, const char *reason,
                   const char *sentence, int64_t retries, struct run_seen *ret, struct json *status)
 {
-        struct json *of;
+        if (may_begin(v, d, run, ret)) {
+                if (!begin_next(v, d, run, reason, sentence, retries, ret, status))
+                        return false;
+        } else {
+                struct json *of = run_in(v, status);
 
+                json_set(v->arena, of, "reason", json_string(v->arena, reason));
+                json_set(v->arena, of, "retries", json_i64(v->arena, retries));
+                settle_spec_of_next(v, d, run, status);
+                d->exist.n = 0;
+                wait_for(ret, reason, sentence);
+        }
         decide_event(d, v, streq(reason, "Retrying") ? EVENT_WARNING : EVENT_NORMAL, reason, "%s", sentence);
-        if (may_begin(v, d, run))
-                return begin_next(v, d, run, reason, sentence, retries, ret, status);
-        of = run_in(v, status);
-        json_set(v->arena, of, "reason", json_string(v->arena, reason));
-        json_set(v->arena, of, "retries", json_i64(v->arena, retries));
-        if (!is_refused(run))
-                accept_spec(v, status);
-        d->exist.n = 0;
-        ret->life = RUN_LIFE_WAITING;
-        ret->reason = reason;
-        ret->sentence = sentence;
         return true;
 }
 
@@ -359,25 +397,31 @@ static bool await_next(const struct view *v, struct decision *d, const struct ru
         const char *sentence = sentence_of_next(v, reason);
 
         reason = arena_strdup(v->arena, reason);
-        if (may_begin(v, d, run))
+        if (may_begin(v, d, run, ret))
                 return begin_next(v, d, run, reason, sentence, run->retries, ret, status);
-        if (!is_refused(run))
-                accept_spec(v, status);
-        ret->life = RUN_LIFE_WAITING;
-        ret->reason = reason;
-        ret->sentence = sentence;
+        settle_spec_of_next(v, d, run, status);
+        if (run->invalid)
+                wait_for(ret, "Invalid", refusal(v, run));
+        else
+                wait_for(ret, reason, sentence);
         return true;
 }
 
 /* ---- settle: suspension */
 
-static void be_suspended(const struct view *v, struct run_seen *ret, struct json *status)
+static void be_suspended(const struct view *v, const struct run *run, struct run_seen *ret,
+                         struct json *status)
 {
-        set_suspended(v, true, status);
         ret->life = RUN_LIFE_SUSPENDED;
         ret->reason = "Suspended";
-        ret->sentence = "spec.suspend is true; set it to false to go on";
         ret->infrastructure = false;
+        if (run->controls.suspend)
+                ret->sentence = "spec.suspend is true; set it to false to go on";
+        else if (run->invalid)
+                ret->sentence = refusal(v, run);
+        else
+                ret->sentence = "the run goes on as soon as the pod of the last attempt is gone";
+        set_suspended(v, ret->sentence, status);
 }
 
 static bool suspend(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
@@ -386,9 +430,8 @@ static bool suspend(const struct view *v, struct decision *d, const struct run *
         decide_event(d, v, EVENT_NORMAL, "Suspended",
                      "the Job is deleted; set spec.suspend to false to go on");
         json_remove(run_in(v, status), "reason");
-        if (!is_refused(run))
-                accept_spec(v, status);
-        be_suspended(v, ret, status);
+        settle_spec_of_next(v, d, run, status);
+        be_suspended(v, run, ret, status);
         d->exist.n = 0;
         return true;
 }
@@ -396,16 +439,15 @@ static bool suspend(const struct view *v, struct decision *d, const struct run *
 static bool stay_suspended(const struct view *v, struct decision *d, const struct run *run,
                            struct run_seen *ret, struct json *status)
 {
-        if (!run->controls.suspend && may_begin(v, d, run)) {
+        if (!run->controls.suspend && may_begin(v, d, run, ret)) {
+                if (!begin_next(v, d, run, "Resumed", "the run was suspended and goes on", run->retries, ret,
+                                status))
+                        return false;
                 decide_event(d, v, EVENT_NORMAL, "Resumed", "the run goes on with another attempt");
-                return begin_next(v, d, run, "Resumed", "the run was suspended and goes on", run->retries,
-                                  ret, status);
+                return true;
         }
-        if (!is_refused(run))
-                accept_spec(v, status);
-        be_suspended(v, ret, status);
-        if (!run->controls.suspend)
-                ret->sentence = "the run goes on as soon as the pod of the last attempt is gone";
+        settle_spec_of_next(v, d, run, status);
+        be_suspended(v, run, ret, status);
         return true;
 }
 
@@ -440,7 +482,7 @@ static bool end(const struct view *v, struct decision *d, const struct run *run,
         set_outcome(v, ret, status);
         over.over = true;
         run_settle_spec(v, d, &over, status);
-        set_suspended(v, false, status);
+        set_suspended(v, NULL, status);
         return true;
 }
 
@@ -471,13 +513,13 @@ static bool settle_first(const struct view *v, struct decision *d, const struct 
 
         *ret = (struct run_seen){.names = &run->names, .attempt = run->names.attempt};
         if (run->controls.cancel || run->controls.suspend) {
-                accept_spec(v, status);
+                accept_spec(v, run, status);
                 if (run->controls.cancel) {
                         cancelled(ret);
                         set_outcome(v, ret, status);
-                        set_suspended(v, false, status);
+                        set_suspended(v, NULL, status);
                 } else {
-                        be_suspended(v, ret, status);
+                        be_suspended(v, run, ret, status);
                 }
                 return true;
         }
@@ -486,8 +528,8 @@ static bool settle_first(const struct view *v, struct decision *d, const struct 
         if (!names->job)
                 return false;
         set_attempt(v, names, 0, run->spec_hash, status);
-        accept_spec(v, status);
-        set_suspended(v, false, status);
+        accept_spec(v, run, status);
+        set_suspended(v, NULL, status);
         ret->names = names;
         return true;
 }
@@ -551,11 +593,50 @@ static void exceed(const struct view *v, struct run_seen *ret)
 {
         ret->life = RUN_LIFE_FAILED;
         ret->reason = "DeadlineExceeded";
-        ret->sentence = run_sentence(
-                v,
-                "attempt %llu held its node for longer than spec.timeout allows (%s); allow "
-                "more time or have it do less",
-                (unsigned long long)ret->attempt, run_quote(v, json_text(json_at(spec_of(v), "timeout"))));
+        ret->infrastructure = false;
+        ret->sentence = said_before(v, ret->reason);
+        if (!ret->sentence)
+                ret->sentence = run_sentence(
+                        v,
+                        "attempt %llu held its node for longer than spec.timeout allows (%s); allow "
+                        "more time or have it do less",
+                        (unsigned long long)ret->attempt,
+                        run_quote(v, json_text(json_at(spec_of(v), "timeout"))));
+}
+
+/*
+ * People or the clock end it. While its Job goes on that is only written down: what the run needs is taken away when nothing
+ * can bring it back to life any more. False: look-ups are under way; a success that the cache has not shown yet must
+ * not be dropped.
+ */
+static bool stop(const struct view *v, struct decision *d, const struct run *run, const char *reason,
+                 struct run_seen *ret, struct json *status)
+{
+        if (!record_is_known(v, d, run, ret))
+                return false;
+        if (streq(reason, "Cancelled"))
+                cancelled(ret);
+        else
+                exceed(v, ret);
+        if (!ret->job || run_job_finished(ret->job->json) || run->suspended || next_for(v, run))
+                return end(v, d, run, ret, status);
+        json_set(v->arena, run_in(v, status), "reason", json_string(v->arena, reason));
+        settle_spec_of_next(v, d, run, status);
+        d->exist.n = 0;
+        wait_for(ret, ret->reason, ret->sentence);
+        return true;
+}
+
+/* What ends it for good, as it was written down or as the request says. NULL: nothing. */
+static const char *stopped_by(const struct view *v, const struct run *run, const struct run_seen *seen)
+{
+        const char *next = next_for(v, run);
+
+        if (streq(next, "Cancelled") || streq(next, "DeadlineExceeded"))
+                return arena_strdup(v->arena, next);
+        /* What the relay of a workload that has ended has to record yet is the run's own. */
+        return run->controls.cancel && !(seen->life == RUN_LIFE_RUNNING && seen->finished) ? "Cancelled"
+                                                                                           : NULL;
 }
 
 static bool settle_failed(const struct view *v, struct decision *d, const struct run *run,
@@ -593,10 +674,8 @@ static bool settle_attempt(const struct view *v, struct decision *d, const struc
 {
         if (ret->life == RUN_LIFE_FAILED)
                 return settle_failed(v, d, run, ret, status);
-        if (timed_out(v, d, run, ret)) {
-                exceed(v, ret);
-                return end(v, d, run, ret, status);
-        }
+        if (timed_out(v, d, run, ret))
+                return stop(v, d, run, "DeadlineExceeded", ret, status);
         if (run->controls.suspend)
                 return suspend(v, d, run, ret, status);
         if (run->changed && !run->invalid && !has_run(run, ret))
@@ -624,10 +703,10 @@ bool run_settle(const struct view *v, struct decision *d, const struct run *run,
         if (ret->life == RUN_LIFE_SUCCEEDED || (is_own_failure(ret) && !streq(next, "Edited")))
                 return end(v, d, run, ret, status);
         see_second_pod(v, run, ret);
-        if (run->controls.cancel) {
-                cancelled(ret);
-                return end(v, d, run, ret, status);
-        }
+        if (run->suspended || next)
+                remove_unwatched(v, d, ret);
+        if (stopped_by(v, run, ret))
+                return stop(v, d, run, stopped_by(v, run, ret), ret, status);
         if (run->suspended)
                 return stay_suspended(v, d, run, ret, status);
         if (next && run->controls.suspend)

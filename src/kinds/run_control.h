@@ -22,7 +22,7 @@
  *     {attempt: 2, job: "profile-x-2", retries: 1, specHash: "…", outcome: "Succeeded" | "Failed", reason: "…"}
  *
  * A reason (Retrying, Edited) without an outcome: this attempt is over, and the next one is begun as soon as nothing of it is
- * left. It gets its number only then, above all that a pod has claimed: before Kubernetes 1.26 a Job makes another pod for one
+ * left; Cancelled and DeadlineExceeded: its Job is taken away and the outcome follows. It gets its number only then, above all that a pod has claimed: before Kubernetes 1.26 a Job makes another pod for one
  * that was deleted. An attempt is one Job's one pod, on all servers. A success that is recorded meanwhile stays one.
  *
  * Everything that begins or ends an attempt is first written there (a new attempt; Suspended=True; the outcome) and then

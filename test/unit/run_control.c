@@ -2,24 +2,10 @@
 
 /* The parts of a status of which the others are made. */
 #define SUSPENDED "{'type': 'Suspended', 'status': 'True', 'lastTransitionTime': '2026-11-15T11:00:00Z'}"
-#define ATTEMPT1  "'attempt': 1, 'job': 'r-run', 'retries': 0"
 #define EVICTED                                                                                          \
         POD("'phase': 'Failed', 'reason': 'Evicted', 'message': 'The node was low on resource: memory.'" \
             ", 'startTime': '2026-11-15T11:00:01Z'")
 #define RUNS POD("'phase': 'Running', 'startTime': '2026-11-15T11:00:01Z', " STATES(RUNNING, RUNNING))
-
-/* A request under way with SPEC, whose status.run has MORE; STATUS is more of the status. */
-static void under_way(struct rig *r, const char *spec, const char *run, const char *status)
-{
-        given(r, spec,
-              arena_printf(&r->arena, "{'observedGeneration': 1, 'run': {%s, 'specHash': '%s'}%s}", run,
-                           hash_of(r, spec), status));
-}
-
-static void generation(struct rig *r, int64_t number)
-{
-        json_set(&r->arena, json_at(r->view.request, "metadata"), "generation", json_i64(&r->arena, number));
-}
 
 /* What nobody has made. */
 static void server_has_no(struct rig *r, const struct kube_type *type, const char *name)
@@ -37,7 +23,8 @@ static void nothing_in_the_way(struct rig *r)
         server_agrees(r);
 }
 
-static struct json *plan_and_settle(struct rig *r, enum run_life life, const char *reason)
+/* INVALID: what the kind says against the spec. */
+static struct json *settle_with(struct rig *r, const char *invalid, enum run_life life, const char *reason)
 {
         struct run_job job = {.pod_image = "p",
                               .run_dir = "/sonde/run",
@@ -50,6 +37,7 @@ static struct json *plan_and_settle(struct rig *r, enum run_life life, const cha
 
         decision_done(&r->d);
         run_read(&r->view, &KIND, run);
+        run->invalid = invalid;
         assert_true(run_plan(&r->view, &r->d, run, &job, &why));
         assert_null(why);
         if (!run_settle(&r->view, &r->d, run, &r->seen, status))
@@ -59,6 +47,29 @@ static struct json *plan_and_settle(struct rig *r, enum run_life life, const cha
         if (r->seen.sentence)
                 assert_in_range(strlen(r->seen.sentence), 10, 500);
         return status;
+}
+
+static struct json *plan_and_settle(struct rig *r, enum run_life life, const char *reason)
+{
+        return settle_with(r, NULL, life, reason);
+}
+
+/* The status stays as it is until more is known, and nobody is told anything. */
+static void assert_waits(struct rig *r)
+{
+        struct run run;
+
+        decision_done(&r->d);
+        run_read(&r->view, &KIND, &run);
+        assert_false(run_settle(&r->view, &r->d, &run, &r->seen, json_object(&r->arena)));
+        assert_int_equal(r->d.n_wants + r->d.events.n, 0);
+        assert_int_equal(r->d.again_at, r->view.now + 5 * USEC_PER_SEC);
+}
+
+/* The server has a success that the cache does not show. */
+static void recorded_meanwhile(struct rig *r)
+{
+        answer(r, &KUBE_CONFIGMAP, "r-status", MAP(FENCE("1", "uid-p", "9", "Succeeded")), NULL);
 }
 
 /* The status is written, and the kind has told of it. */
@@ -216,6 +227,19 @@ static void an_eviction_is_another_attempt(void **state)
         assert_says(r->seen.sentence, "attempt 1 failed: ");
         assert_non_null(planned(r, &KUBE_JOB, "r-run-2"));
         assert_false(told(r, "Retrying")); /* once */
+}
+
+static void an_eviction_that_is_not_all_yet(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{}", ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1, 'podUID': 'uid-p'}");
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        pod(r, EVICTED);
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"), NULL, "{'signal': 15, 'told': true}");
+        server_has_no(r, &KUBE_JOB, "r-run-2");
+        recorded_meanwhile(r);
+        assert_waits(r);
 }
 
 static void retries_come_to_an_end(void **state)
@@ -436,6 +460,45 @@ static void resumed_with_another_spec(void **state)
         assert_int_equal(json_int(status, "observedGeneration", 0), 2);
 }
 
+/* What would go on if it could says so, and not that it is to be told to. */
+static void resumed_with_a_spec_that_cannot_be_run(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{}", ATTEMPT1,
+                  ", 'conditions': [" SUSPENDED "], 'progress': {'job': 'r-run', 'attempt': 1}");
+        server_has_no(r, &KUBE_JOB, "r-run");
+        nothing_in_the_way(r);
+        generation(r, 2);
+        status = settle_with(r, "spec.model: is missing", RUN_LIFE_SUSPENDED, "Suspended");
+        assert_condition(status, "SpecAccepted", "False", "Invalid");
+        assert_says(r->seen.sentence, "cannot be run: spec.model");
+        assert_string_equal(json_str(condition(status, "Suspended"), "message"), r->seen.sentence);
+        assert_true(told(r, "SpecChangeRejected"));
+        under_way(r, "{}", ATTEMPT1 ", 'reason': 'Retrying'", "");
+        status = settle_with(r, "spec.model: is missing", RUN_LIFE_WAITING, "Invalid");
+        assert_condition(status, "SpecAccepted", "False", "Invalid");
+        assert_says(r->seen.sentence, "cannot be run: spec.model");
+        is_written(r, status);
+        assert_run(r, plan_and_settle(r, RUN_LIFE_WAITING, "Retrying"), 2, "r-run-2", 0);
+}
+
+/* Somebody took the label away by which the Job is watched. */
+static void suspended_without_being_watched(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{}", ATTEMPT1,
+                  ", 'conditions': [" SUSPENDED "], 'progress': {'job': 'r-run', 'attempt': 1}");
+        answer(r, &KUBE_JOB, "r-run", JOB("", ""), NULL);
+        server_has(r, RUNS);
+        nothing_in_the_way(r);
+        plan_and_settle(r, RUN_LIFE_SUSPENDED, "Suspended");
+        assert_true(removes(r, "r-run"));
+        assert_says(r->seen.sentence, "as soon as");
+}
+
 /* Done before it was told to end. */
 static void a_success_in_suspension(void **state)
 {
@@ -481,16 +544,49 @@ static void cancelled_in_mid_run(void **state)
         pod(r, RUNS);
         answer(r, &KUBE_ROLE, "r-access", "{'metadata': {'name': 'r-access', 'uid': 'u', " OWNED "}}", NULL);
         nothing_in_the_way(r);
-        status = plan_and_settle(r, RUN_LIFE_FAILED, "Cancelled");
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "Cancelled");
         assert_says(r->seen.sentence, "create another request");
-        assert_outcome(status, "Failed", "Cancelled");
-        assert_int_equal(r->d.absent.n, 1); /* the Role; the Job goes once that is written */
-        assert_int_equal(r->d.exist.n, 0);
+        assert_run(r, status, 1, "r-run", 0);
+        assert_int_equal(r->d.absent.n + r->d.exist.n, 0); /* whoever takes it back in time finds all there */
         is_written(r, status);
         json_set(&r->arena, json_at(r->view.request, "spec"), "cancel", json_truth(&r->arena, false));
-        plan_and_settle(r, RUN_LIFE_FAILED, "Cancelled"); /* not taken back */
+        status = plan_and_settle(r, RUN_LIFE_FAILED, "Cancelled"); /* not taken back */
+        assert_outcome(status, "Failed", "Cancelled");
         assert_true(removes(r, "r-run"));
+        assert_int_equal(r->d.absent.n, 2); /* and the Role */
         assert_int_equal(r->d.exist.n, 0);
+        is_written(r, status);
+        plan_and_settle(r, RUN_LIFE_FAILED, "Cancelled");
+        assert_int_equal(r->d.absent.n, 1);
+}
+
+/* Neither by people nor by the clock. */
+static void a_success_that_the_cache_does_not_show(void **state)
+{
+        static const char *const specs[] = {"{'cancel': true}", "{'timeout': '1m'}"};
+        struct rig *r = *state;
+
+        recorded_meanwhile(r);
+        for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+                under_way(r, specs[i], ATTEMPT1, ", 'progress': {'job': 'r-run', 'attempt': 1}");
+                no_children(r);
+                job(r, JOB("", ""));
+                pod(r, RUNS);
+                status_map(r, FENCE("1", "uid-p", "4", "Running"), NULL, NULL);
+                assert_waits(r);
+        }
+}
+
+/* The workload has ended, and its relay has still to record how. */
+static void too_late_to_be_cancelled(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{'cancel': true}", ATTEMPT1, "");
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(ENDED("0", ""), RUNNING)));
+        r->view.now = NOON - 39 * 60 * USEC_PER_SEC;
+        plan_and_settle(r, RUN_LIFE_RUNNING, NULL);
 }
 
 static void cancelled_in_suspension(void **state)
@@ -534,12 +630,14 @@ static void longer_than_it_may(void **state)
         plan_and_settle(r, RUN_LIFE_RUNNING, NULL);
         assert_int_equal(r->d.again_at, NOON - 1799 * USEC_PER_SEC);
         r->view.now = r->d.again_at;
+        status = plan_and_settle(r, RUN_LIFE_WAITING, "DeadlineExceeded");
+        assert_run(r, status, 1, "r-run", 0);
+        assert_int_equal(r->d.absent.n, 0);
+        is_written(r, status);
+        json_set(&r->arena, json_at(r->view.request, "spec"), "timeout", json_string(&r->arena, "2h"));
         status = plan_and_settle(r, RUN_LIFE_FAILED, "DeadlineExceeded");
         assert_says(r->seen.sentence, "(30m)");
         assert_outcome(status, "Failed", "DeadlineExceeded");
-        assert_int_equal(r->d.absent.n, 0);
-        is_written(r, status);
-        plan_and_settle(r, RUN_LIFE_FAILED, "DeadlineExceeded");
         assert_true(removes(r, "r-run"));
 }
 
@@ -561,12 +659,6 @@ static void what_does_not_count(void **state)
 }
 
 /* ---- changes of the spec */
-
-static void edit(struct rig *r, const char *spec, int64_t number)
-{
-        json_set(&r->arena, (struct json *)r->view.request, "spec", parse(r, spec));
-        generation(r, number);
-}
 
 static void edited_before_anything_ran(void **state)
 {
@@ -756,6 +848,7 @@ static const struct CMUnitTest tests[] = {
         T(suspended_from_the_start),
         T(cancelled_from_the_start),
         T(an_eviction_is_another_attempt),
+        T(an_eviction_that_is_not_all_yet),
         T(retries_come_to_an_end),
         T(a_workload_s_own_failure_is_the_end),
         T(evicted_after_its_own_failure),
@@ -767,9 +860,13 @@ static const struct CMUnitTest tests[] = {
         T(a_job_that_is_no_attempt_s),
         T(suspended_and_resumed),
         T(resumed_with_another_spec),
+        T(resumed_with_a_spec_that_cannot_be_run),
+        T(suspended_without_being_watched),
         T(a_success_in_suspension),
         T(suspended_instead_of_tried_again),
         T(cancelled_in_mid_run),
+        T(a_success_that_the_cache_does_not_show),
+        T(too_late_to_be_cancelled),
         T(cancelled_in_suspension),
         T(a_success_is_not_cancelled),
         T(longer_than_it_may),

@@ -26,3 +26,24 @@ static inline const char *hash_of(struct rig *r, const char *spec)
         run_read(&v, &KIND, &run);
         return run.spec_hash;
 }
+
+#define ATTEMPT1 "'attempt': 1, 'job': 'r-run', 'retries': 0"
+
+/* A request under way with SPEC, whose status.run has MORE; STATUS is more of the status. */
+static inline void under_way(struct rig *r, const char *spec, const char *run, const char *status)
+{
+        given(r, spec,
+              arena_printf(&r->arena, "{'observedGeneration': 1, 'run': {%s, 'specHash': '%s'}%s}", run,
+                           hash_of(r, spec), status));
+}
+
+static inline void generation(struct rig *r, int64_t number)
+{
+        json_set(&r->arena, json_at(r->view.request, "metadata"), "generation", json_i64(&r->arena, number));
+}
+
+static inline void edit(struct rig *r, const char *spec, int64_t number)
+{
+        json_set(&r->arena, (struct json *)r->view.request, "spec", parse(r, spec));
+        generation(r, number);
+}

@@ -263,16 +263,14 @@ static void check_failure(struct world *w, const struct json *status, const stru
 {
         const char *reason = json_str(status, "reason");
         struct job *job = job_named(w, json_str(json_at(status, "run"), "job"));
-        bool stopped = streq(reason, "Cancelled") || streq(reason, "DeadlineExceeded");
 
         assert_non_null(reason);
         assert_non_null(json_str(status, "message"));
         assert_true(!streq(reason, "Cancelled") || w->cancel);
         assert_true(!streq(reason, "DeadlineExceeded") || w->timeout);
-        /* What is recorded is never dropped; for what people and clocks stop, as far as the cache has shown it. */
-        assert_false(success_in(w, stopped ? w->seen[MAPS] : list_json(w, MAPS)) &&
-                     !w->job_deleted_by_somebody);
-        if (stopped)
+        /* What is recorded is never dropped. */
+        assert_false(success_in(w, list_json(w, MAPS)) && !w->job_deleted_by_somebody);
+        if (streq(reason, "Cancelled") || streq(reason, "DeadlineExceeded"))
                 return;
         assert_true(!job->complete || w->job_deleted_by_somebody);
         /* Whoever deletes a Job, or a pod without a record, takes away what it could say. */
