@@ -156,6 +156,44 @@ size_t run_controls_check(const struct view *v, const char **ret, size_t max)
 
 /* ---- what the request says */
 
+static int by_key(const void *x, const void *y)
+{
+        return strcmp((*(struct json *const *)x)->key, (*(struct json *const *)y)->key);
+}
+
+/*
+ * VALUE in a form for which the order of members does not count: no server promises to keep that in which they came. An object
+ * becomes {"": [[key, value], …]}, which is made in no time however many there are.
+ */
+static struct json *in_order(struct arena *a, const struct json *value)
+{
+        struct json *list, *object;
+        const struct json **members;
+        size_t n = 0;
+
+        if (!json_is(value, JSON_OBJECT) && !json_is(value, JSON_ARRAY))
+                return json_copy(a, value);
+        list = json_array(a);
+        members = arena_alloc(a, (json_len(value) + 1) * sizeof(*members));
+        json_foreach (member, value)
+                members[n++] = member;
+        if (json_is(value, JSON_ARRAY)) {
+                for (size_t i = 0; i < n; i++)
+                        json_append(list, in_order(a, members[i]));
+                return list;
+        }
+        qsort(members, n, sizeof(*members), by_key);
+        for (size_t i = 0; i < n; i++) {
+                struct json *pair = json_append(list, json_array(a));
+
+                json_append(pair, json_string(a, members[i]->key));
+                json_append(pair, in_order(a, members[i]));
+        }
+        object = json_object(a);
+        json_set(a, object, "", list);
+        return object;
+}
+
 /* Of what an attempt is begun with, and what its checkpoint is good for. */
 static const char *spec_hash(const struct view *v, const struct run_kind *kind)
 {
@@ -166,7 +204,20 @@ static const char *spec_hash(const struct view *v, const struct run_kind *kind)
                 json_remove(spec, controls[i]);
         for (const char *const *name = kind->free; name && *name; name++)
                 json_remove(spec, *name);
-        return name_hash(v->arena, str_of(json_print(v->arena, spec)));
+        return name_hash(v->arena, str_of(json_print(v->arena, in_order(v->arena, spec))));
+}
+
+/*
+ * Nobody has edited it whose generation is known already, whatever the hash says: a new default of the server's is no change.
+ * One that was refused stays one.
+ */
+static bool may_be_edited(const struct view *v)
+{
+        const struct json *status = json_at(v->request, "status");
+        int64_t generation = json_int(json_at(v->request, "metadata"), "generation", 0);
+
+        return json_int(status, "observedGeneration", -1) != generation ||
+               streq(json_str(view_condition(v, "SpecAccepted"), "status"), "False");
 }
 
 void run_read(const struct view *v, const struct run_kind *kind, struct run *ret)
@@ -187,5 +238,6 @@ void run_read(const struct view *v, const struct run_kind *kind, struct run *ret
                 .suspended = run_condition(v->request, "Suspended"),
                 .over = json_str(run, "outcome"),
         };
-        ret->changed = ret->names.job && !streq(json_str(run, "specHash"), ret->spec_hash);
+        ret->changed = ret->names.job && !streq(json_str(run, "specHash"), ret->spec_hash) &&
+                       may_be_edited(v);
 }

@@ -106,13 +106,44 @@ static void the_hash_is_of_what_is_run(void **state)
                                               "'5m', 'retries': 1, 'priorityClassName': 'x', 'runAsUser': 5, "
                                               "'loose': {'a': 1}}"));
         assert_false(streq(plain, hash_of(r, "{'image': 'b'}")));
+        assert_string_equal(hash_of(r, "{'a': {'x': 1, 'y': [{'p': 1, 'q': 2}]}, 'b': 2}"),
+                            hash_of(r, "{'b': 2, 'a': {'y': [{'q': 2, 'p': 1}], 'x': 1}}"));
+        assert_false(streq(hash_of(r, "{'a': [1, 2]}"), hash_of(r, "{'a': [2, 1]}")));
+}
+
+/* A default that the server has since then is no edit: the generation is the same. One that was refused stays refused. */
+static void a_new_default_is_no_change(void **state)
+{
+        static const char with_default[] = "{'image': 'a', 'new': true}";
+        struct rig *r = *state;
+        struct json *status = parse(r, "{'run': {'specHash': 'old'}}");
+        struct run run;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1, "");
+        edit(r, with_default, 1);
+        run_read(&r->view, &KIND, &run);
+        assert_false(run.changed);
+        run_settle_spec(&r->view, &r->d, &run, status);
+        assert_string_equal(json_str(json_at(status, "run"), "specHash"), hash_of(r, with_default));
+        edit(r, with_default, 2);
+        run_read(&r->view, &KIND, &run);
+        assert_true(run.changed);
+        under_way(r, "{'image': 'a'}", ATTEMPT1,
+                  ", 'conditions': [{'type': 'SpecAccepted', 'status': 'False', 'observedGeneration': 1}]");
+        edit(r, with_default, 1);
+        run_read(&r->view, &KIND, &run);
+        assert_true(run.changed);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-        T(what_is_not_said),           T(what_is_said), T(times), T(all_that_is_wrong_at_once),
+        T(what_is_not_said),
+        T(what_is_said),
+        T(times),
+        T(all_that_is_wrong_at_once),
         T(the_hash_is_of_what_is_run),
+        T(a_new_default_is_no_change),
 };
 
 UNIT_MAIN(tests)
