@@ -88,6 +88,36 @@ def a_missing_grant_is_told_and_then_enough():
         wait(lambda: not stalled(ns, "r"), PATIENCE, "the condition to be taken back")
 
 
+def a_kind_that_may_not_be_read_is_said():
+    """F10: without list and watch of a kind nothing can be done, and the log says what to grant"""
+    unread = [{"apiGroups": GROUPS, "resources": ["*"], "verbs": ["*"]}]
+    with cluster.namespace("grants") as ns, account(ns) as kubeconfig:
+        ok(cluster.api().patch(f"{RBAC}/namespaces/{ns}/roles/operator", {"rules": unread}))
+        with operator(kubeconfig, ns) as process:
+            process.expect(r'level=error msg="May not read a kind.*resource=jobs group=batch', PATIENCE)
+            create(ns, "r")
+            ok(cluster.api().patch(f"{RBAC}/namespaces/{ns}/roles/operator", {"rules": rules(GROUPS + ["batch"])}))
+            wait(lambda: cluster.api().get(f"/apis/batch/v1/namespaces/{ns}/jobs/profile-r")[0] == 200, PATIENCE, "the Job")
+
+
+def a_delete_that_is_forbidden_hides_no_outcome():
+    """F10: a request that has ended says how, whatever cannot be taken away; that is an event, and goes when it is granted"""
+    api = cluster.api()
+    with cluster.namespace("grants") as ns, account(ns) as kubeconfig, operator(kubeconfig, ns):
+        role, job = f"{RBAC}/namespaces/{ns}/roles/operator", f"/apis/batch/v1/namespaces/{ns}/jobs/profile-r"
+        ok(api.patch(role, {"rules": rules(GROUPS) + [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create"]},
+                                                      {"apiGroups": ["batch"], "resources": ["jobs/finalizers"], "verbs": ["*"]}]}))
+        create(ns, "r")
+        wait(lambda: api.get(job)[0] == 200, PATIENCE, "the Job")
+        ok(api.patch(f"{GROUP}/namespaces/{ns}/{DGDRS}/r", {"spec": {"cancel": True}}))
+        events = f"/apis/events.k8s.io/v1/namespaces/{ns}/events"
+        wait(lambda: any(e["reason"] == "CleanupForbidden" for e in api.get(events)[1]["items"]), PATIENCE, "the event")
+        assert stalled(ns, "r")["reason"] == "Cancelled", stalled(ns, "r")
+        ok(api.patch(role, {"rules": rules(GROUPS + ["batch"])}))
+        wait(lambda: api.get(job)[0] == 404 or "deletionTimestamp" in api.get(job)[1]["metadata"], PATIENCE, "the Job to go")
+        assert stalled(ns, "r")["reason"] == "Cancelled", stalled(ns, "r")
+
+
 def a_namespace_goes_without_a_word():
     """F12: while its namespace is deleted nothing is made for a request, and nothing is logged about it"""
     with cluster.namespace("grants") as home, cluster.namespace("goes") as ns, account(home) as kubeconfig:
@@ -116,4 +146,5 @@ with ControlPlane.shared() as cluster:
     for path in "deploy/crds/dynamographdeploymentrequests.yaml", "test/kinds/dgd-crd.yaml":
         cluster.kubectl("apply", "-f", os.path.join(ROOT, path))
     wait(lambda: cluster.api().get(f"{GROUP}/{DGDRS}")[0] == 200, PATIENCE, "the kind to be served")
-    main(a_missing_grant_is_told_and_then_enough, a_namespace_goes_without_a_word)
+    main(a_missing_grant_is_told_and_then_enough, a_kind_that_may_not_be_read_is_said,
+         a_delete_that_is_forbidden_hides_no_outcome, a_namespace_goes_without_a_word)
