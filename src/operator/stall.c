@@ -153,12 +153,14 @@ static bool is_left(const struct task *t, const struct json *status, const char 
 struct json *stall_clear(struct task *t, struct json *status)
 {
         static const char resolved[] = "Resolved", sentence[] = "what stood in the way is gone";
-        struct json *now = status ? status : present_status(t);
-        bool stalled = is_left(t, now, "Stalled", "True"), ready = is_left(t, now, "Ready", "False");
-        const struct json *progressing = condition(now, "Progressing");
+        const struct json *of = status ? status : json_at(t->view.request, "status"), *progressing;
+        bool stalled = is_left(t, of, "Stalled", "True"), ready = is_left(t, of, "Ready", "False");
+        struct json *now;
 
-        if (!stalled && !ready && !is_left(t, now, "Progressing", "False"))
+        if (!stalled && !ready && !is_left(t, of, "Progressing", "False"))
                 return status;
+        now = status ? status : present_status(t);
+        progressing = condition(now, "Progressing");
         if (stalled)
                 decide_condition(&t->view, now, "Stalled", "False", resolved, sentence);
         if (ready)
