@@ -34,25 +34,26 @@ struct row {
 };
 
 static const struct row rows[] = {
-        {QUICK, {"a run", {3, 0, 0, 2, 0, 0}}},
-        {QUICK, {"a run that is deleted", {1, 0, 1, 1, 0, 0}}},
+        {QUICK, {"a short run", {1, 0, 0, 1, 0, 0}}},
+        {USUAL, {"a run", {3, 0, 0, 2, 0, 0}}},
+        {USUAL, {"a run that is deleted", {1, 0, 1, 0, 0, 0}}},
         {QUICK, {"a run that is edited", {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_MODEL)}},
         {QUICK, {"a run that is suspended", {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_SUSPEND)}},
-        {QUICK, {"a run that is cancelled", {1, 1, 0, 1, 0, 0}, .edits = BIT(EDIT_CANCEL)}},
-        {QUICK, {"a relay that is killed", {1, 0, 0, 1, 1, 1}, .mishaps = BIT(MISHAP_LOSE_RELAY)}},
-        {QUICK, {"a pod that is evicted", {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
-        {QUICK, {"a Job that is deleted", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_JOB)}},
-        {QUICK, {"a ConfigMap that is deleted", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_MAP)}},
+        {USUAL, {"a run that is cancelled", {1, 1, 0, 1, 0, 0}, .edits = BIT(EDIT_CANCEL)}},
+        {USUAL, {"a relay that is killed", {1, 0, 0, 1, 1, 1}, .mishaps = BIT(MISHAP_LOSE_RELAY)}},
+        {USUAL, {"a pod that is evicted", {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
+        {USUAL, {"a Job that is deleted", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_JOB)}},
+        {USUAL, {"a ConfigMap that is deleted", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_MAP)}},
         {QUICK,
          {"a deployment that is deleted",
           {1, 0, 0, 2, 1, 0},
           .spec = SPEC_AUTO_APPLY,
           .mishaps = BIT(MISHAP_DELETE_DEPLOYMENT)}},
-        {QUICK, {"caches that are far behind", {1, 0, 0, 0, 0, 0}, .lagging = true}},
+        {USUAL, {"caches that are far behind", {1, 0, 0, 0, 0, 0}, .lagging = true}},
         {USUAL, {"a run that is deleted, all bounds", {3, 0, 1, 2, 0, 0}}},
-        {USUAL, {"a run that is edited, and a crash", {1, 1, 0, 1, 0, 0}, .edits = BIT(EDIT_MODEL)}},
+        {USUAL, {"a run that is edited, and a crash", {0, 1, 0, 1, 0, 0}, .edits = BIT(EDIT_MODEL)}},
         {USUAL, {"a run that is suspended, and a crash", {1, 1, 0, 1, 0, 0}, .edits = BIT(EDIT_SUSPEND)}},
-        {USUAL, {"a pod that is evicted, and a crash", {1, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
+        {USUAL, {"a pod that is evicted, and a crash", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
         {USUAL,
          {"a pod that is deleted, and a crash", {1, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_POD)}},
         {USUAL,
@@ -142,7 +143,7 @@ static void every_mistake_is_found(void **state)
                 struct exploration e;
 
                 s.name = bug_names[s.bug];
-                if (!is_asked_for(&s))
+                if (!is_asked_for(&s) || (s.bug == BUG_BY_NAME && form_of_today() == QUICK))
                         continue;
                 explore(&s, STATES_MAX, &e);
                 printf("# found after %zu states: %.*s\n", e.states,

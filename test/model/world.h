@@ -9,7 +9,8 @@
  *   show.c      the parts as the API's objects
  *   cluster.c   what the cluster does by itself: Jobs' controller, kubelet, relay, garbage collection, deployments
  *   people.c    what people and bad luck do: edits, deletion, eviction
- *   control.c   the operator: caches, decisions, writes one by one, death
+ *   verdict.c   what the controller decides on a view, and what must be written then
+ *   control.c   the operator: caches, writes one by one, death
  *   judge.c     what must be true
  *   sabotage.c  mistakes to be found
  *   explore.c   every state, breadth first

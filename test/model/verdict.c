@@ -1,0 +1,452 @@
+/*
+ * A decision: the view, the look-ups, plan and settle, and the writes that follow.
+ */
+#include "model/verdict.h"
+
+#include "model/sabotage.h"
+
+#include "operator/runtime.h"
+
+enum { ROUNDS_MAX = 5, CHILDREN_MAX = JOBS_MAX + PODS_MAX + 4 };
+enum { ACCESS_PART = PARTS }; /* beside the parts that are watched */
+
+/* What a decision depends on. */
+struct view_key {
+        uint16_t seen[PARTS], server[PARTS] /* where it was looked at; else 0 */, now;
+        uint8_t mask, access[ACCESS_MAX], unused[6];
+};
+
+_Static_assert(sizeof(struct view_key) % 8 == 0, "no padding");
+
+/* ---- the view */
+
+struct call {
+        struct model *m;
+        const struct view_key *key;
+        struct arena *arena;
+        struct view view;
+        struct object children[CHILDREN_MAX];
+        VEC(struct answer) answers;
+        unsigned more;
+};
+
+static const void *part_at(const struct call *c, enum part which, uint16_t number)
+{
+        return pool_at(&c->m->pools[which], number);
+}
+
+static void add_child(struct call *c, size_t kind, struct json *j)
+{
+        const struct child_kind *k = &c->m->controller.children[kind];
+
+        if (k->project)
+                k->project(j, c->arena);
+        c->children[c->view.n_children++] = (struct object){k->type, j, meta_str(j, "name"),
+                                                            meta_str(j, "uid")};
+}
+
+static int by_name(const void *x, const void *y)
+{
+        return strcmp(((const struct object *)x)->name, ((const struct object *)y)->name);
+}
+
+static void add_jobs_and_pods(struct call *c, uint8_t owner)
+{
+        const struct jobs_part *jobs = part_at(c, JOBS, c->key->seen[JOBS]);
+        const struct pods_part *pods = part_at(c, PODS, c->key->seen[PODS]);
+
+        for (size_t i = 0; i < JOBS_MAX && jobs->v[i].uid; i++)
+                if (jobs->v[i].owner == owner)
+                        add_child(c, 0, show_job(c->m, c->arena, &jobs->v[i]));
+        qsort(c->children, c->view.n_children, sizeof(*c->children), by_name);
+        for (size_t i = 0; i < PODS_MAX && pods->v[i].uid; i++) {
+                const struct job *j = job_by_uid(jobs, pods->v[i].job);
+
+                if (j && j->owner == owner)
+                        add_child(c, 1, show_pod(c->arena, &pods->v[i]));
+        }
+}
+
+static void gather(struct call *c)
+{
+        const struct request_part *r = part_at(c, REQUEST, c->key->seen[REQUEST]);
+        const struct maps_part *maps = part_at(c, MAPS, c->key->seen[MAPS]);
+        const struct deployments_part *d = part_at(c, DEPLOYMENTS, c->key->seen[DEPLOYMENTS]);
+        struct json *request = show_request(c->m, c->arena, r);
+
+        c->view = (struct view){.request = request,
+                                .type = c->m->controller.type,
+                                .children = c->children,
+                                .now = NOON + c->key->now * USEC_PER_SEC,
+                                .settings = c->m->controller.settings,
+                                .arena = c->arena};
+        add_jobs_and_pods(c, r->uid);
+        if (maps->data.uid && maps->data.owner == r->uid)
+                add_child(c, 2, show_data_map(c->arena, &maps->data));
+        if (maps->status.uid && maps->status.owner == r->uid)
+                add_child(c, 2, show_status_map(c->arena, &maps->status));
+        if (d->uid && d->owner == r->uid)
+                add_child(c, 3, show_deployment(c->arena, d));
+        sabotage_view(c->m, &c->view);
+}
+
+/* ---- look-ups, answered from what the server has now */
+
+static int part_of_want(const struct want *want)
+{
+        if (want->kind == WANT_PODS)
+                return PODS;
+        if (want->kind != WANT_OBJECT)
+                return -1;
+        if (want->type == &KUBE_JOB)
+                return JOBS;
+        if (want->type == &KUBE_CONFIGMAP)
+                return MAPS;
+        if (want->type == &DGD)
+                return DEPLOYMENTS;
+        return ACCESS_PART;
+}
+
+static const struct json *find_job(struct call *c, const char *name)
+{
+        const struct jobs_part *jobs = part_at(c, JOBS, c->key->server[JOBS]);
+
+        for (size_t i = 0; i < JOBS_MAX && jobs->v[i].uid; i++)
+                if (streq(c->m->names[jobs->v[i].name], name))
+                        return show_job(c->m, c->arena, &jobs->v[i]);
+        return NULL;
+}
+
+static const struct json *find_map(struct call *c, const char *name)
+{
+        const struct maps_part *maps = part_at(c, MAPS, c->key->server[MAPS]);
+
+        if (streq(name, STATUS_MAP) && maps->status.uid)
+                return show_status_map(c->arena, &maps->status);
+        if (streq(name, DATA_MAP) && maps->data.uid)
+                return show_data_map(c->arena, &maps->data);
+        return NULL;
+}
+
+static const struct json *find_pods(struct call *c, const char *job)
+{
+        const struct pods_part *pods = part_at(c, PODS, c->key->server[PODS]);
+        struct json *items = json_array(c->arena);
+
+        for (size_t i = 0; i < PODS_MAX && pods->v[i].uid; i++)
+                if (pods->v[i].job == uid_number(job))
+                        json_append(items, show_pod(c->arena, &pods->v[i]));
+        return json_build(c->arena, "{'items': %p}", (void *)items);
+}
+
+static const struct json *find_access(struct call *c, const struct want *want)
+{
+        for (size_t i = 0; i < ACCESS_MAX; i++)
+                if (want->type == access_types[i] && streq(want->name, ACCESS) && c->key->access[i])
+                        return show_access(c->arena, i, c->key->access[i]);
+        return NULL;
+}
+
+static const struct json *look_up(struct call *c, const struct want *want)
+{
+        const struct deployments_part *d = part_at(c, DEPLOYMENTS, c->key->server[DEPLOYMENTS]);
+
+        switch (part_of_want(want)) {
+        case PODS:
+                return find_pods(c, want->uid);
+        case JOBS:
+                return find_job(c, want->name);
+        case MAPS:
+                return find_map(c, want->name);
+        case DEPLOYMENTS:
+                return d->uid && streq(want->name, DEPLOYMENT) ? show_deployment(c->arena, d) : NULL;
+        case ACCESS_PART:
+                return find_access(c, want);
+        default:
+                return json_build(c->arena, "{'items': []}"); /* events */
+        }
+}
+
+static void answer(struct call *c, const struct want *want)
+{
+        int part = part_of_want(want);
+        const struct json *found;
+        const struct answer *sabotaged;
+
+        if (part >= 0 && !(c->key->mask & 1U << part)) {
+                c->more |= 1U << part;
+                return;
+        }
+        found = look_up(c, want);
+        sabotaged = sabotage_answer(c->m, &c->view, want, found);
+        *vec_push(&c->answers) = sabotaged ? *sabotaged : (struct answer){.want = *want, .json = found};
+}
+
+/* The history knows nothing. */
+static const struct answer *recall(void *arg, const struct want *want)
+{
+        struct call *c = arg;
+        struct answer *nothing = arena_new(c->arena, struct answer);
+
+        nothing->want = *want;
+        return want->kind == WANT_PRIORS ? nothing : NULL;
+}
+
+/* False: more must be looked at. */
+static bool decide(struct call *c, struct decision *d)
+{
+        for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+                struct view settled_on;
+
+                decision_done(d);
+                c->view.answers = c->answers.v;
+                c->view.n_answers = c->answers.n;
+                c->view.recall = recall;
+                c->view.recall_arg = c;
+                c->m->controller.plan(&c->view, d);
+                settled_on = c->view;
+                sabotage_settle(c->m, &settled_on);
+                c->m->controller.settle(&settled_on, d);
+                c->m->evaluations++;
+                if (!d->n_wants)
+                        return true;
+                for (size_t i = 0; i < d->n_wants; i++)
+                        answer(c, &d->wants[i]);
+                if (c->more)
+                        return false;
+        }
+        model_wrong(c->m, "the controller wants more and more look-ups");
+        return true;
+}
+
+/* ---- from a decision to its writes */
+
+static struct op *add_op(struct verdict *v, struct op op)
+{
+        if (v->n_ops == OPS_MAX) {
+                v->wrong = "more writes than anybody needs";
+                return &v->ops[0];
+        }
+        v->ops[v->n_ops] = op;
+        return &v->ops[v->n_ops++];
+}
+
+static size_t access_index(const struct kube_type *type)
+{
+        size_t i = 0;
+
+        while (i < ACCESS_MAX && access_types[i] != type)
+                i++;
+        return i;
+}
+
+/* Which object that is; -1: nothing that there is in this world. */
+static int type_of(const struct kube_type *type, const char *name)
+{
+        if (type == &KUBE_JOB)
+                return OF_JOB;
+        if (type == &KUBE_CONFIGMAP && streq(name, STATUS_MAP))
+                return OF_STATUS_MAP;
+        if (type == &KUBE_CONFIGMAP && streq(name, DATA_MAP))
+                return OF_DATA_MAP;
+        if (type == &DGD && streq(name, DEPLOYMENT))
+                return OF_DEPLOYMENT;
+        if (access_index(type) < ACCESS_MAX && streq(name, ACCESS))
+                return OF_ACCESS;
+        return -1;
+}
+
+static void add_deletes(struct call *c, const struct decision *d, struct verdict *v)
+{
+        for (size_t i = 0; i < d->absent.n; i++) {
+                const struct must_not_exist *gone = &d->absent.v[i];
+                const struct object *o = gone->object;
+                int type = type_of(o->type, o->name);
+
+                if (type < 0)
+                        v->wrong = "deletes what it did not make";
+                else if (!meta_str(o->json, "deletionTimestamp"))
+                        add_op(v, (struct op){.kind = OP_DELETE,
+                                              .type = (uint8_t)type,
+                                              .which = (uint8_t)access_index(o->type),
+                                              .name = type == OF_JOB ? name_number(c->m, o->name) : 0,
+                                              .uid = uid_number(o->uid),
+                                              .foreground = streq(gone->propagation, "Foreground")});
+        }
+}
+
+/* SONDE_ATTEMPT of the relay. */
+static uint8_t attempt_of(const struct json *job)
+{
+        const struct json *pod = json_at(json_at(json_at(job, "spec"), "template"), "spec");
+        const struct json *relay = json_find_named(json_at(pod, "containers"), "relay");
+        const char *value = json_str(json_find_named(json_at(relay, "env"), "SONDE_ATTEMPT"), "value");
+        uint64_t number = 0;
+
+        return value && str_to_u64(str_of(value), &number) ? (uint8_t)number : 0;
+}
+
+static void describe_child(struct call *c, const struct must_exist *e, struct op *op)
+{
+        const struct json *data = json_at(e->json, "data");
+        const struct json *front = json_at(json_at(json_at(e->json, "spec"), "services"), "Frontend");
+        uint64_t number = 0;
+
+        if (op->type == OF_JOB) {
+                op->name = name_number(c->m, meta_str(e->json, "name"));
+                op->attempt = attempt_of(e->json);
+        } else if (op->type == OF_STATUS_MAP) {
+                if (str_to_u64(json_text(json_at(data, RUN_KEY_ATTEMPT)), &number))
+                        op->attempt = (uint8_t)number;
+                op->pod = uid_number(json_str(data, RUN_KEY_POD));
+        } else if (op->type == OF_DEPLOYMENT) {
+                op->pod = uid_number(json_str(front, "componentType"));
+        }
+}
+
+static void add_creates(struct call *c, const struct decision *d, struct verdict *v)
+{
+        for (size_t i = 0; i < d->exist.n; i++) {
+                const struct must_exist *e = &d->exist.v[i];
+                const char *name = meta_str(e->json, "name");
+                int type = type_of(e->type, name);
+                struct op op = {
+                        .kind = OP_CREATE, .type = (uint8_t)type, .which = (uint8_t)access_index(e->type)};
+
+                if (type < 0) {
+                        v->wrong = "creates what nobody asked for";
+                        continue;
+                }
+                if (view_child(&c->view, e->type, name)) {
+                        if (e->how != EXIST_ONCE)
+                                v->wrong = "changes what it created";
+                        continue;
+                }
+                describe_child(c, e, &op);
+                add_op(v, op);
+        }
+}
+
+/* Times do not matter from here on. */
+static void normalise(struct arena *a, struct json *status)
+{
+        json_foreach (condition, json_at(status, "conditions"))
+                json_set(a, condition, "lastTransitionTime", json_string(a, "2026-11-15T11:00:00Z"));
+}
+
+/* src/operator's own words for what it runs into. */
+static struct json *stalled_status(struct call *c, struct json *status, bool stalled)
+{
+        struct task t = {.view = c->view,
+                         .stalled_reason = stalled ? "NameConflict" : NULL,
+                         .stalled_message = "an object exists and does not belong to this request"};
+        struct json *told = stalled ? stall_tell(&t)
+                                    : stall_clear(&t, status ? json_copy(c->arena, status) : NULL);
+
+        told = told ? json_copy(c->arena, told) : NULL;
+        arena_done(&t.arena);
+        return told;
+}
+
+static void add_status(struct call *c, const struct decision *d, struct verdict *v)
+{
+        struct json *status = d->status, *told = stalled_status(c, status, true);
+        const struct json *before = json_at(c->view.request, "status");
+        const char *bad;
+
+        normalise(c->arena, told);
+        v->stalled = status_number(c->m, told);
+        status = stalled_status(c, status, false);
+        if (!status || json_equal(status, before))
+                return;
+        bad = judge_status(c->m, c->view.request, status, d->row, c->view.now);
+        normalise(c->arena, status);
+        if (!bad && json_equal(status, before))
+                bad = "a status is written without a change";
+        v->wrong_status = bad;
+        add_op(v, (struct op){.kind = OP_STATUS, .status = status_number(c->m, status)});
+}
+
+static uint16_t seconds_of(usec_t again, uint16_t now)
+{
+        usec_t seconds = again <= NOON ? 0 : (again - NOON + USEC_PER_SEC - 1) / USEC_PER_SEC;
+
+        return (uint16_t)MIN(MAX(seconds, (usec_t)now + 1), (usec_t)AGAIN_MAX);
+}
+
+static void take_down(struct call *c, const struct decision *d, struct verdict *v)
+{
+        if (c->m->scenario->bug == BUG_STATUS_FIRST)
+                add_status(c, d, v);
+        add_deletes(c, d, v);
+        add_creates(c, d, v);
+        if (c->m->scenario->bug != BUG_STATUS_FIRST)
+                add_status(c, d, v);
+        v->again = d->again_at ? seconds_of(d->again_at, c->key->now) : 0;
+}
+
+static void evaluate(struct model *m, const struct view_key *key, struct verdict *v)
+{
+        _cleanup_(decision_done) struct decision d = {0};
+        struct call c = {.m = m, .key = key, .arena = &m->scratch};
+
+        arena_reset(&m->scratch, SIZE_MAX);
+        gather(&c);
+        if (decide(&c, &d)) {
+                sabotage_decision(m, &c.view, &d);
+                take_down(&c, &d, v);
+        }
+        v->more = c.more;
+        v->request = key->seen[REQUEST];
+        v->owner = uid_number(meta_str(c.view.request, "uid"));
+        vec_done(&c.answers);
+}
+
+/* The same view gives the same decision; and so it is decided once. */
+static struct verdict *verdict_of(struct model *m, const struct view_key *key)
+{
+        struct verdict again = {0};
+        bool new;
+        uint32_t i = pool_intern(&m->views, key, &new);
+
+        if (!new)
+                return m->verdicts.v[i];
+        *vec_push(&m->verdicts) = xcalloc(1, sizeof(struct verdict));
+        evaluate(m, key, m->verdicts.v[i]);
+        if (i % 16 == 0) {
+                evaluate(m, key, &again);
+                if (again.n_ops != m->verdicts.v[i]->n_ops || again.again != m->verdicts.v[i]->again ||
+                    memcmp(again.ops, m->verdicts.v[i]->ops, sizeof(again.ops)) != 0)
+                        model_wrong(m, "deciding twice gives two answers");
+        }
+        return m->verdicts.v[i];
+}
+
+uint32_t verdict_decide(struct model *m, const struct state *s)
+{
+        struct view_key key = {.now = s->now};
+        struct verdict *v;
+
+        memcpy(key.seen, s->seen, sizeof(key.seen));
+        while ((v = verdict_of(m, &key))->more) {
+                key.mask |= (uint8_t)v->more;
+                for (size_t i = 0; i < PARTS; i++)
+                        if (key.mask & 1U << i)
+                                key.server[i] = s->part[i];
+                if (key.mask & 1U << ACCESS_PART)
+                        memcpy(key.access, s->access, sizeof(key.access));
+        }
+        return pool_intern(&m->views, &key, NULL);
+}
+
+void control_init(struct model *m)
+{
+        pool_init(&m->views, sizeof(struct view_key));
+}
+
+void control_done(struct model *m)
+{
+        vec_foreach (v, &m->verdicts)
+                free(*v);
+        vec_done(&m->verdicts);
+}
