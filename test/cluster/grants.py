@@ -112,7 +112,7 @@ def a_delete_that_is_forbidden_hides_no_outcome():
         ok(api.patch(f"{GROUP}/namespaces/{ns}/{DGDRS}/r", {"spec": {"cancel": True}}))
         events = f"/apis/events.k8s.io/v1/namespaces/{ns}/events"
         wait(lambda: any(e["reason"] == "CleanupForbidden" for e in api.get(events)[1]["items"]), PATIENCE, "the event")
-        assert stalled(ns, "r")["reason"] == "Cancelled", stalled(ns, "r")
+        wait(lambda: (stalled(ns, "r") or {}).get("reason") == "Cancelled", PATIENCE, "the outcome")
         ok(api.patch(role, {"rules": rules(GROUPS + ["batch"])}))
         wait(lambda: api.get(job)[0] == 404 or "deletionTimestamp" in api.get(job)[1]["metadata"], PATIENCE, "the Job to go")
         assert stalled(ns, "r")["reason"] == "Cancelled", stalled(ns, "r")

@@ -205,6 +205,7 @@ def dgdr(name, script, **more):
 PROFILER = """set -e; PATH=/sonde:$PATH
 sonde-pod report --phase PrefillSweep --step 1 --of 2 --message half
 sonde-pod report --phase PrefillSweep --step 2 --of 2 --message whole
+sleep 1  # what follows at once is told in its place
 printf '%s' '{"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", "metadata": {"name": "x"},
 "spec": {"services": {}}}' > $SONDE_RUN_DIR/final_config.yaml
 sonde-pod report --complete
