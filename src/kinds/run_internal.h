@@ -89,5 +89,6 @@ const struct json *run_condition(const struct json *object, const char *type);
 
 /* ---- run_progress.c */
 
+struct json *run_time_json(struct arena *a, usec_t when); /* NULL for 0 */
 /* What was said of the GPUs, as a status takes it: the server refuses all of one with a count below 0. NULL: nothing. */
 struct json *run_gpu_config(struct arena *a, const struct run_status *st);

@@ -3,7 +3,7 @@
  */
 #include "kinds/run_internal.h"
 
-static struct json *time_json(struct arena *a, usec_t when)
+struct json *run_time_json(struct arena *a, usec_t when)
 {
         char text[TIME_TEXT_MAX];
 
@@ -104,8 +104,8 @@ static void set_estimate(struct arena *a, struct json *progress, const struct et
                 return;
         json_set(a, progress, "estimatedCompletion",
                  json_build(a, "{'low': %p, 'mid': %p, 'high': %p, 'basis': %s}",
-                            (void *)time_json(a, eta->low), (void *)time_json(a, eta->mid),
-                            (void *)time_json(a, eta->high), eta->basis));
+                            (void *)run_time_json(a, eta->low), (void *)run_time_json(a, eta->mid),
+                            (void *)run_time_json(a, eta->high), eta->basis));
         json_set(a, progress, "eta", json_string(a, eta_text(a, eta, updated)));
 }
 
@@ -159,7 +159,7 @@ static struct json *progress_json(const struct view *v, const struct run_seen *s
 
                 set_reported(a, progress, &s->status);
                 json_set(a, progress, "percent", percent_of(a, now, before));
-                json_set(a, progress, "updatedAt", time_json(a, updated));
+                json_set(a, progress, "updatedAt", run_time_json(a, updated));
                 set_estimate(a, progress, &now->eta, updated);
         } else {
                 keep_reported(a, progress, before);
@@ -171,7 +171,7 @@ static struct json *progress_json(const struct view *v, const struct run_seen *s
                 json_remove(progress, "eta");
         }
         json_set(a, progress, "attempt", json_u64(a, s->attempt));
-        json_set(a, progress, "startedAt", time_json(a, started_at(v, s)));
+        json_set(a, progress, "startedAt", run_time_json(a, started_at(v, s)));
         if (s->names->job && (s->job || run_job_was_there(v, s->names)))
                 json_set(a, progress, "job", json_string(a, s->names->job));
         json_set(a, progress, "pod", json_string(a, pod_name(s, before)));

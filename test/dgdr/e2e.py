@@ -6,7 +6,6 @@
 """
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess

@@ -8,13 +8,6 @@ enum { TOTAL_PHASES = 7 };
 
 static const char in_progress[] = "Profiling is in progress";
 
-static struct json *time_json(struct arena *a, usec_t when)
-{
-        char text[TIME_TEXT_MAX];
-
-        return when ? json_string(a, time_format(when, text)) : NULL;
-}
-
 static int number_of(const char *phase)
 {
         return phase ? run_phase_number(&RUN_PLAN_DGDR, phase) : 0;
@@ -117,8 +110,8 @@ static struct json *reported(const struct view *v, const struct run_seen *seen, 
         json_set(a, progress, "totalPhases", json_i64(a, TOTAL_PHASES));
         json_set(a, progress, "message", json_string(a, message_of(a, st)));
         set_steps(a, progress, st);
-        json_set(a, progress, "startedAt", time_json(a, st->started_at ? st->started_at : seen->started));
-        json_set(a, progress, "lastUpdated", time_json(a, st->timestamp));
+        json_set(a, progress, "startedAt", run_time_json(a, st->started_at ? st->started_at : seen->started));
+        json_set(a, progress, "lastUpdated", run_time_json(a, st->timestamp));
         json_set(a, progress, "gpuConfig", run_gpu_config(a, st));
         if (streq(st->phase, "Failed")) {
                 keep_place(a, progress, seen, before);
