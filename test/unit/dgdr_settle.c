@@ -28,17 +28,25 @@ static const char *hash_of(struct rig *r)
         return run.spec_hash;
 }
 
-/* A request whose run has succeeded; MORE of its spec, what its status has beside that, and the generation observed. */
+static struct json *request_of(struct rig *r, const char *spec, const char *status, int observed,
+                               const char *hash)
+{
+        return parse(r,
+                     arena_printf(&r->arena,
+                                  "{'metadata': {'name': 'r', 'namespace': 'ns', 'uid': 'uid-r', "
+                                  "'generation': 2}, 'spec': {" SPEC "%s}, 'status': {'observedGeneration': "
+                                  "%d, 'run': {'attempt': 1, 'job': 'profile-r', 'specHash': '%s', "
+                                  "'outcome': 'Succeeded'}%s}}",
+                                  spec, observed, hash, status));
+}
+
+/* A request whose run has succeeded; more of its spec, what its status has beside that, and the generation observed. */
 static void after(struct rig *r, const char *spec, const char *status, int observed)
 {
-        const char *text = "{'metadata': {'name': 'r', 'namespace': 'ns', 'uid': 'uid-r', 'generation': 2}, "
-                           "'spec': {" SPEC "%s}, 'status': {'observedGeneration': %d, 'run': {'attempt': 1, "
-                           "'job': 'profile-r', 'specHash': '%s', 'outcome': 'Succeeded'}%s}}";
-
         r->view.type = &DGDR;
         r->view.settings = &settings;
-        r->view.request = parse(r, arena_printf(&r->arena, text, spec, observed, "x", status));
-        r->view.request = parse(r, arena_printf(&r->arena, text, spec, observed, hash_of(r), status));
+        r->view.request = request_of(r, spec, status, observed, "");
+        r->view.request = request_of(r, spec, status, observed, hash_of(r));
 }
 
 static const struct json *settled(struct rig *r)
