@@ -96,6 +96,14 @@ def until_idle(process, seconds):
     return time.monotonic() - began, int(match[1])
 
 
+def restart(cluster):
+    """Seconds until all are reconciled, without a write; CPU-seconds and MiB."""
+    with operator(cluster) as p:
+        seconds, writes = until_idle(p, 120)
+        assert writes == 0, writes
+        return seconds, cpu_seconds(p.pid), memory(p.pid)[0]
+
+
 def run(cluster):
     with open(os.path.join(ROOT, "test/tools/example/crd.yaml"), encoding="utf-8") as f:
         cluster.kubectl("apply", "-f", "-", stdin=f.read())
@@ -132,11 +140,12 @@ def run(cluster):
     row("RSS with all in cache", f"{rss:.1f} MiB ({anon:.1f} anonymous) for {2 * N} objects", "136 MB", "",
         "at most 32 MiB for 20 000")
 
-    curl = min(curl_lists(cluster) for _ in range(2))
-    with operator(cluster) as p:
-        seconds, writes_again = until_idle(p, 120)
-        cpu = cpu_seconds(p.pid)
-        rss, _ = memory(p.pid)
+    # Each the better one of two, in turns: the server's own work after so many writes is nobody's.
+    curls, restarts = [], []
+    for _ in range(2):
+        curls.append(curl_lists(cluster))
+        restarts.append(restart(cluster))
+    curl, (seconds, cpu, rss) = min(curls), min(restarts)
     row("restart until all are reconciled", f"{seconds:.2f} s, {cpu:.2f} CPU-s, {rss:.1f} MiB",
         "4.5 s, 2.5 CPU-s, 138 MB")
     row("restart against curl's same two lists", f"{seconds / curl:.2f} times {curl:.2f} s", "", "", "at most 1.3")
@@ -144,7 +153,7 @@ def run(cluster):
     print(f"\n{'':48} {'Sonde':42} {'controller-runtime':32} {'kopf':34} asked")
     for r in rows:
         print(f"{r[0]:48} {r[1]:42} {r[2]:32} {r[3]:34} {r[4]}")
-    assert (creates, patches, writes, writes_again) == (N, N, 2 * N, 0), (creates, patches, writes, writes_again, counts)
+    assert (creates, patches, writes) == (N, N, 2 * N), (creates, patches, writes, counts)
     assert not refused, refused
 
 
