@@ -18,17 +18,14 @@
  * the price of one idle turn when the stale time comes.
  *
  * Under load most of a turn's cost is in waking up for one small thing. A loop with a pace therefore sleeps until its
- * next beat once turns come much faster than that, and goes on so while each beat finds something waiting, or while its
- * owner has a backlog; a loop that has less to do is as quick as any.
+ * next beat while its owner has a backlog; without one somebody may wait for each event, and it is as quick as any.
  */
 
 enum {
         BATCH = 64,
         SIGNALS = 65,
-        RUSH = 4,       /* turns at less than a quarter of the pace... */
-        RUSH_TURNS = 8, /* ...so many one after the other: from then on at the pace */
-        FEW = 4,        /* descriptors: a rest with a backlog that brings less was too short */
-        STRETCH = 2,    /* how often it may be doubled */
+        FEW = 4,     /* descriptors: a rest that brings less was too short */
+        STRETCH = 2, /* how often it may be doubled */
 };
 #define WORTH_WAKING ((usec_t)500)
 
@@ -43,11 +40,9 @@ struct loop {
         struct rng rng;
         int epoll_fd;
         usec_t now;
-        usec_t pace;   /* 0: none */
-        unsigned rush; /* turns so far that came quickly one after the other */
-        bool paced;    /* there were enough of them */
+        usec_t pace; /* 0: none */
         bool backlog;
-        unsigned stretch; /* how often a rest is doubled while there is a backlog */
+        unsigned stretch; /* how often a rest is doubled */
         bool stopped;
         int code;
         size_t n_io; /* of others */
@@ -347,16 +342,15 @@ static void wait_for_events(struct loop *loop, int timeout_ms)
 /* Not after a turn that was worth waking up for: what is left then waits no longer. */
 static bool rest(const struct loop *loop, usec_t worked)
 {
-        usec_t pace = loop->backlog ? loop->pace << loop->stretch : loop->pace;
-        struct timespec left = {.tv_nsec = (long)(usec_sub(pace, worked) * 1000)};
+        struct timespec left = {.tv_nsec = (long)(usec_sub(loop->pace << loop->stretch, worked) * 1000)};
 
-        if ((!loop->paced && !loop->backlog) || worked >= MIN(loop->pace, WORTH_WAKING))
+        if (!loop->backlog || worked >= MIN(loop->pace, WORTH_WAKING))
                 return false;
         nanosleep(&left, NULL);
         return true;
 }
 
-/* After a rest with a backlog: the slower events come, the longer the next one. */
+/* After a rest: the slower events come, the longer the next one. */
 static void stretch(struct loop *loop)
 {
         if (loop->n_batch < FEW)
@@ -367,17 +361,11 @@ static void stretch(struct loop *loop)
 
 static void wait_at_pace(struct loop *loop)
 {
-        usec_t last = loop->now;
-        bool rested = rest(loop, usec_sub(clock_boot(loop->clock), last));
+        bool rested = rest(loop, usec_sub(clock_boot(loop->clock), loop->now));
 
         wait_for_events(loop, -1);
-        if (rested && loop->backlog)
-                stretch(loop);
-        loop->rush = loop->now - last < loop->pace / RUSH ? loop->rush + 1 : 0;
         if (rested)
-                loop->paced = loop->now - last < 2 * loop->pace; /* until a beat brings nothing */
-        else
-                loop->paced |= loop->rush >= RUSH_TURNS;
+                stretch(loop);
 }
 
 static void dispatch(struct loop *loop)

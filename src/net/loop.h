@@ -22,14 +22,11 @@ void loop_free(struct loop *loop);
 int loop_run(struct loop *loop);                  /* until loop_stop(); returns its code */
 bool loop_turn(struct loop *loop, bool may_wait); /* one round; false: stopped, or nothing left to wait for */
 void loop_stop(struct loop *loop, int code);
-/*
- * While small events come many times faster than PACE (below 250 ms; 0: none), one turn every PACE takes them
- * together. A loop with less to do, or with much to do for each, is as quick as without it.
- */
+/* With a backlog: one turn every PACE (below 250 ms; 0: none) takes small events together. */
 void loop_set_pace(struct loop *loop, usec_t pace);
 /*
  * More waits than is under way: nobody waits for one event alone, and the pace is kept however slowly they come. Where
- * a turn has few of them, up to four times the pace passes until the next.
+ * a turn has few of them, up to four times the pace passes until the next. Without a backlog a loop is as quick as any.
  */
 void loop_set_backlog(struct loop *loop, bool backlog);
 

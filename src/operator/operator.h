@@ -56,7 +56,7 @@
 
 /*
  * For loop_set_pace(), by a program whose loop serves an operator alone (an API server in the same loop would be slowed
- * down by it): under load a decision may wait this long, and costs half as much.
+ * down by it): with more requests than it has in work at once a decision may wait this long, and costs half as much.
  */
 #define OPERATOR_PACE (20 * USEC_PER_MS)
 
