@@ -148,6 +148,7 @@ static int rows(const char *path)
         int n;
 
         assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        sqlite3_busy_timeout(db, 10000); /* the history's worker may have it */
         assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*) FROM run", -1, &st, NULL), SQLITE_OK);
         assert_int_equal(sqlite3_step(st), SQLITE_ROW);
         n = sqlite3_column_int(st, 0);
@@ -161,6 +162,7 @@ static void sql(const char *path, const char *text)
         sqlite3 *db = NULL;
 
         assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        sqlite3_busy_timeout(db, 10000); /* the history's worker may have it */
         assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
         sqlite3_close(db);
 }
