@@ -205,11 +205,9 @@ static const char *refusal(const struct view *v, const struct run *run)
                 return run_sentence(v, "The spec as it is now cannot be run: %s", run->invalid);
         if (run->over)
                 return "Cannot modify spec after the run: what it says is for the spec that was run; set it "
-                       "back, "
-                       "or create another request";
+                       "back, or create another request";
         return "Cannot modify spec in flight: the run goes on with what it was begun with; set it back, "
-               "suspend and "
-               "resume the request to begin again with the new one, or create another request";
+               "suspend and resume the request to begin again with the new one, or create another request";
 }
 
 static void refuse_spec(const struct view *v, struct decision *d, const struct run *run, struct json *status)

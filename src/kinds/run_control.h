@@ -14,16 +14,16 @@
  * They may be changed while a run is in flight; the last two count from the next attempt on. Any other change of the spec
  * makes a new attempt as long as no pod of the attempt has run; afterwards it is refused: Warning event SpecChangeRejected and
  * condition SpecAccepted=False, both once for each generation, observedGeneration as it was, and the run goes on with
- * what it was begun with. An attempt that is made later (after an eviction, a suspension) is made from the spec as it is then; a checkpoint of
- * another spec is not used.
+ * what it was begun with. An attempt that is made later (after an eviction, a suspension) is made from the spec as it is
+ * then; a checkpoint of another spec is not used.
  *
  * status.run is which attempt is under way:
  *
  *     {attempt: 2, job: "profile-x-2", retries: 1, specHash: "…", outcome: "Succeeded" | "Failed", reason: "…"}
  *
  * A reason (Retrying, Edited) without an outcome: this attempt is over, and the next one is begun as soon as nothing of it is
- * left; Cancelled and DeadlineExceeded: its Job is taken away and the outcome follows. It gets its number only then, above all that a pod has claimed: before Kubernetes 1.26 a Job makes another pod for one
- * that was deleted. An attempt is one Job's one pod, on all servers. A success that is recorded meanwhile stays one.
+ * left; Cancelled and DeadlineExceeded: its Job is taken away and the outcome follows. The next one gets its number only
+ * then, above all that a pod has claimed: before Kubernetes 1.26 a Job makes another pod for one that was deleted. An attempt is one Job's one pod, on all servers. A success that is recorded meanwhile stays one.
  *
  * Everything that begins or ends an attempt is first written there (a new attempt; Suspended=True; the outcome) and then
  * carried out, so that a crash between any two writes is harmless: the Job of another attempt than this is deleted
@@ -47,8 +47,8 @@ struct run_controls {
 struct run_kind {
         const char *job; /* the wanted name of the first Job */
         const char *status_map, *data_map, *access;
-        const char *const *
-                free; /* members of the spec that may be changed at any time beside those above; NULL ends; may be NULL */
+        /* Members of the spec that may be changed at any time beside those above; NULL ends; may be NULL. */
+        const char *const *free;
 };
 
 /* A request's run, as its spec and status say. */
@@ -59,8 +59,8 @@ struct run {
         int64_t retries;        /* attempts that failures of the infrastructure have cost */
         const char *spec_hash;  /* of the spec as it is now, without what may be changed at any time */
         bool changed;           /* the attempt was begun with another spec */
-        const char *
-                invalid; /* set by the kind: why the spec as it is now cannot be run; a change to it is refused at any time */
+        /* Set by the kind: why the spec as it is now cannot be run; a change to it is refused at any time. */
+        const char *invalid;
         bool suspended; /* the status says so */
         bool over;      /* it has an outcome */
 };
@@ -72,16 +72,16 @@ size_t run_controls_check(const struct view *v, const char **ret, size_t max);
 /*
  * Plans the objects of the attempt under way; nothing before there is one. JOB is the kind's (names, spec_hash, priority
  * class and user are filled in here). The Job has the label sonde.dev/attempt; the request's Jobs without it are not the run's.
- * After the outcome it only takes away Jobs that would go on. False: as
- * run_job_plan().
+ * After the outcome it only takes away Jobs that would go on. False: as run_job_plan().
  */
 bool run_plan(const struct view *v, struct decision *d, const struct run *run, struct run_job *job,
               const char **why);
 /*
  * What has become of the run, in *RET, and of its attempts, in STATUS: status.run, observedGeneration, the conditions Suspended
  * and SpecAccepted. A new attempt is life WAITING with reason Retrying, Resumed or Edited, or NONE for the first one; life
- * SUSPENDED is after spec.suspend. Called once more after the outcome it tells life, reason and sentence. With an outcome, ServiceAccount, Role and RoleBinding are taken away (and d->exist is empty). False: look-ups are under way; leave the
- * status as it is.
+ * SUSPENDED is after spec.suspend. With an outcome, ServiceAccount, Role and RoleBinding are taken away (and d->exist is
+ * empty); called once more after it, it tells life, reason and sentence. False: look-ups are under way; leave the status as
+ * it is.
  */
 bool run_settle(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
                 struct json *status);

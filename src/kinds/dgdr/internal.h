@@ -81,8 +81,6 @@ bool dgdr_plan_run(const struct view *v, struct decision *d, const struct run *r
 
 /* ---- settle.c */
 
-const char *dgdr_state(const struct view *v); /* "" at first */
-bool dgdr_is_final(const char *state);
 void dgdr_plan(const struct view *v, struct decision *d);
 void dgdr_settle(const struct view *v, struct decision *d);
 void dgdr_project_dgd(struct json *dgd, struct arena *a); /* leaves its state */

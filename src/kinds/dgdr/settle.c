@@ -18,12 +18,12 @@ struct turn {
         struct json *status;
 };
 
-const char *dgdr_state(const struct view *v)
+static const char *present_state(const struct view *v)
 {
         return json_str_or(json_at(v->request, "status"), "state", "");
 }
 
-bool dgdr_is_final(const char *state)
+static bool is_final(const char *state)
 {
         return streq(state, "Failed") || streq(state, "DeploymentDeleted");
 }
@@ -290,7 +290,7 @@ static const char *shape_of(const struct turn *t)
 
 static void turn_state(struct turn *t, const struct run_seen *seen)
 {
-        const char *before = dgdr_state(t->v);
+        const char *before = present_state(t->v);
         bool edited = streq(seen->reason, "Edited");
 
         if (seen->life == RUN_LIFE_SUSPENDED || edited || (!seen->job && !streq(before, "Profiling")))
@@ -464,7 +464,7 @@ static bool must_generate(const struct turn *t, const char *state)
 
 static void settle_after(struct turn *t)
 {
-        const char *state = dgdr_state(t->v);
+        const char *state = present_state(t->v);
 
         if (t->run.names.job && !check_spec(t))
                 return;
@@ -472,7 +472,7 @@ static void settle_after(struct turn *t)
         if (must_generate(t, state) && !generate(t))
                 return;
         state = new_state(t);
-        if (dgdr_is_final(state)) {
+        if (is_final(state)) {
                 t->d->status = t->status;
                 return;
         }
@@ -488,10 +488,10 @@ static void settle_after(struct turn *t)
 
 void dgdr_settle(const struct view *v, struct decision *d)
 {
-        const char *state = dgdr_state(v);
+        const char *state = present_state(v);
         struct turn t;
 
-        if (d->status || dgdr_is_final(state))
+        if (d->status || is_final(state))
                 return;
         begin_turn(&t, v, d);
         if (t.run.over || streq(state, "Ready") ||
