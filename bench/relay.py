@@ -202,14 +202,11 @@ def stat(pid):
 
 def tree(pid):
     """PID and what descends from it."""
-    parents = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            parents.setdefault(int(stat(name)[1]), []).append(int(name))
     found, todo = [], [pid]
     while todo:
         found.append(todo.pop())
-        todo += parents.get(found[-1], [])
+        with contextlib.suppress(OSError), open(f"/proc/{found[-1]}/task/{found[-1]}/children", encoding="utf-8") as f:
+            todo += map(int, f.read().split())
     return found
 
 
@@ -237,7 +234,7 @@ class Peak(threading.Thread):
         self.start()
 
     def run(self):
-        while not self.over.wait(0.02):
+        while not self.over.wait(0.005):
             self.mib = max(self.mib, sum(map(memory, tree(self.pid))))
 
 

@@ -4,11 +4,12 @@
 #include "cli/cli.h"
 
 #include <malloc.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "run/run.h"
 
-enum { KEEP_FREE = 64 * 1024, MAP_FROM = 64 * 1024 };
+enum { KEEP_FREE = 64 * 1024, MAP_FROM = 64 * 1024, STARTED_USEC = 2 * USEC_PER_SEC };
 
 static const struct usage usage = {
         "relay --status-map NAME [OPTION]...",
@@ -32,6 +33,7 @@ struct request {
 struct run {
         struct loop *loop;
         struct relay *relay;
+        struct timer started;
         int signals;
 };
 
@@ -96,6 +98,19 @@ static void keep_small(void)
         mallopt(M_TOP_PAD, 0);
 }
 
+/*
+ * Reading the configuration and the first TLS handshake map most of the program, a relay at work needs a tenth of it.
+ * Clean pages of the file: what is needed again is mapped again.
+ */
+static void forget_start(struct timer *timer _unused_)
+{
+        extern char __executable_start, etext; /* the linker's */
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)&__executable_start & -page;
+
+        malloc_trim(0);
+        (void)madvise((void *)from, ((uintptr_t)&etext - from) & -page, MADV_DONTNEED);
+}
+
 static int run_relay(struct request *q, struct err *err)
 {
         static const struct kube_options options = {.user_agent = "sonde-relay/" SONDE_VERSION,
@@ -123,6 +138,8 @@ static int run_relay(struct request *q, struct err *err)
         if (loop_on_signal(loop, SIGTERM, on_signal, &run) < 0 ||
             loop_on_signal(loop, SIGINT, on_signal, &run) < 0)
                 return err_set(err, E_IO, "cannot wait for signals");
+        timer_init(&run.started, loop, forget_start);
+        timer_after(&run.started, STARTED_USEC);
         return loop_run(loop);
 }
 
