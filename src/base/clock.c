@@ -2,17 +2,27 @@
 
 #include <sys/random.h>
 
-static usec_t read_clock(clockid_t id)
+static uint64_t read_clock_ns(clockid_t id)
 {
         struct timespec ts;
 
         clock_gettime(id, &ts);
-        return (usec_t)ts.tv_sec * USEC_PER_SEC + (usec_t)ts.tv_nsec / 1000;
+        return (uint64_t)ts.tv_sec * 1000 * USEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static usec_t read_clock(clockid_t id)
+{
+        return read_clock_ns(id) / 1000;
 }
 
 usec_t clock_boot(const struct clock *c)
 {
         return c->manual ? c->boot : read_clock(CLOCK_BOOTTIME);
+}
+
+uint64_t clock_boot_ns(const struct clock *c)
+{
+        return c->manual ? c->boot * 1000 : read_clock_ns(CLOCK_BOOTTIME);
 }
 
 usec_t clock_wall(const struct clock *c)

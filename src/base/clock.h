@@ -27,6 +27,7 @@ struct clock {
 
 usec_t clock_boot(const struct clock *c); /* since an arbitrary start, never goes back */
 usec_t clock_wall(const struct clock *c); /* since 1970-01-01 UTC */
+uint64_t clock_boot_ns(const struct clock *c); /* as clock_boot(), in nanoseconds */
 
 /* Sums that stop at the ends instead of wrapping. */
 static inline usec_t usec_add(usec_t a, usec_t b)

@@ -2,7 +2,7 @@
  * http_client.h - a pool of connections to one origin.
  *
  * HTTP/1.1 with keep-alive: each connection carries one call at a time; calls wait in order for a free one or a new
- * one, up to max_connections. Streams (watches) have their own connections, outside that number. Every socket has
+ * one, up to max_connections. Streams (watches) have their own connections, outside that number, unless they are pooled. Every socket has
  * TCP_NODELAY, keepalive and TCP_USER_TIMEOUT, so a peer that vanished is noticed within `dead_after`. Redirects are
  * not followed: they come back as they are.
  *
@@ -30,6 +30,7 @@ struct http_client_config {
         usec_t dead_after;         /* unacknowledged data or keepalives; 0: 30 s */
         usec_t idle_timeout;       /* keep an unused connection this long; 0: 55 s */
         struct http_limits limits; /* zeros: the defaults */
+        bool stamps;               /* ask the kernel when bytes came; see http_call_received_at() */
 };
 
 struct http_client *http_client_new(struct loop *loop, const struct http_client_config *config,
@@ -44,8 +45,9 @@ struct http_request {
         const char *target; /* path and query, encoded */
         /* beside Host, User-Agent, Content-Length, Connection, Transfer-Encoding, Expect, Upgrade: not a caller's */
         struct http_headers headers;
-        struct str body;     /* p == NULL: none */
-        bool stream;         /* own connection; no limit on the body; on_data gets it as it comes */
+        struct str body; /* p == NULL: none */
+        bool stream;     /* own connection; no limit on the body; on_data gets it as it comes */
+        bool pooled; /* of a stream: it waits for one of the pool's connections and gives it back at its end */
         usec_t timeout;      /* until the end (streams: until the headers of the answer); 0: 60 s */
         usec_t idle_timeout; /* streams: longest silence; 0: none */
         /* Asked right before the first byte leaves; false: E_CANCELED and nothing was sent. May be NULL. */
@@ -79,5 +81,17 @@ void http_call_cancel(struct http_call *call);
 void http_call_pause(struct http_call *call, bool pause); /* streams; a pause does not count as silence */
 bool http_call_was_reused(const struct http_call *call);  /* valid in on_end too */
 bool http_call_was_sent(const struct http_call *call);    /* any byte of the request left */
+
+/*
+ * For those who measure; nanoseconds of clock_boot_ns(). Sent: right before the first byte was given to the kernel, on a
+ * connection that was there; 0: not yet. Received (in on_head, on_data and on_end): when the bytes at hand came, by the
+ * kernel's own stamp where it has one (`stamps`, no TLS), else when they were read; RET_STAMPED (may be NULL) says which.
+ */
+uint64_t http_call_sent_at(const struct http_call *call);
+uint64_t http_call_received_at(const struct http_call *call, bool *ret_stamped);
+/* Makes connections until N are there or under way, within max_connections, so that no call has to wait for one. Those that
+ * cannot be made are not told: the call that needs one will. */
+void http_client_connect(struct http_client *c, unsigned n);
+unsigned http_client_idle(const struct http_client *c); /* connections that wait for a call */
 
 DEFINE_CLEANUP_PTR(struct http_client *, http_client_free)

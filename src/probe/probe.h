@@ -1,14 +1,15 @@
 /*
  * probe - the profilers: measuring a process, a GPU program, an inference server.
  *
- * Planned; this header is the design until the code is here.
+ *   load/load.h  the LLM load generator: OpenAI-compatible streaming, open and closed loop, times taken at the socket
+ *   sim/sim.h    the simulated inference engine, with a known performance model and the truth it must measure
+ *   sla/sla.h    the SLA profiler: the seven phases over temporary deployments, an endpoint, a process or the simulation
+ *
+ * Planned; this header is their design until the code is here:
  *
  *   probe  any command, built-in algorithm or framework adapter: wall, user, system, peak memory, faults, switches,
  *          I/O, cgroup and hardware counters where the kernel allows, of the whole process tree, once an iteration
  *   ncu    an executable under Nsight Compute: collects, imports every CSV layout, classifies what bounds it
- *   load   the LLM load generator: OpenAI-compatible streaming, open and closed loop, times taken at the socket
- *   sla    the SLA profiler: the seven phases over temporary deployments, an endpoint, a process or the simulation
- *   sim    the simulated inference engine, with a known performance model and the truth it must measure
  *
  * Each reports through the run protocol (src/run/), leaves its result and checkpoint in the run directory, and is
  * also a command that a person can use by hand.
@@ -19,4 +20,6 @@
  */
 #pragma once
 
-#include "base/base.h"
+#include "probe/load/load.h"
+#include "probe/sim/sim.h"
+#include "probe/sla/sla.h"

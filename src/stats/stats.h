@@ -1,10 +1,12 @@
 /*
  * stats - summaries, intervals, tests and verdicts.
  *
- * Planned; this header is the design until the code is here. Numbers in, numbers and words out: pure functions over
- * arrays of samples, with the seed of every resampling passed in, so that the same samples always give the same text.
+ *   summary.h  mean, spread, order statistics
  *
- * What the layer will own: order statistics and robust summaries; confidence intervals; pairwise tests with
+ * Numbers in, numbers and words out: pure functions over arrays of samples, with the seed of every resampling passed in,
+ * so that the same samples always give the same text.
+ *
+ * What the layer will own beside that, and is planned: order statistics and robust summaries; confidence intervals; pairwise tests with
  * correction for how many there are; effect sizes; the verdict words (faster, slower, no difference, inconclusive,
  * and how many more runs would decide it); Pareto fronts; scaling exponents over input sizes; change points in a
  * series of runs.
@@ -14,4 +16,4 @@
  */
 #pragma once
 
-#include "base/base.h"
+#include "stats/summary.h"

@@ -1,0 +1,31 @@
+/*
+ * arrivals.h - when requests are due: an open loop's schedule, and those of a trace.
+ *
+ * Times are nanoseconds from the begin, computed ahead of the run, so that what goes on in it cannot move them. A gap of
+ * `gamma` has the shape SMOOTHNESS (1: as poisson; more: smoother; less: burstier) and the mean of the rate.
+ */
+#pragma once
+
+#include "base/base.h"
+
+enum arrival_pattern {
+        ARRIVE_CONSTANT,
+        ARRIVE_POISSON,
+        ARRIVE_GAMMA,
+        ARRIVE_BURST /* all at once: --concurrency caps */
+};
+
+struct arrivals {
+        enum arrival_pattern pattern;
+        double rate;       /* a second */
+        double smoothness; /* of gamma; 0: 1 */
+        struct rng rng;
+        double at; /* ns */
+        bool begun;
+};
+
+int arrival_pattern_of(const char *name, enum arrival_pattern *ret, struct err *err) _must_check_;
+void arrivals_init(struct arrivals *a, enum arrival_pattern pattern, double rate, double smoothness,
+                   uint64_t seed);
+/* The first is at 0 with `constant` and `burst`, else one gap later. */
+uint64_t arrivals_next(struct arrivals *a);
