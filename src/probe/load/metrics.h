@@ -44,13 +44,19 @@ struct load_metric_name {
         const char *tag, *header, *unit;
 };
 extern const struct load_metric_name load_metrics[LOAD_METRICS_];
+bool load_metric_of(struct str tag, enum load_metric *ret);
+
+bool load_succeeded(const struct load_record *r);
 
 /* The value in nanoseconds (times), tokens or tokens/s; false: this record has none. Not for LOAD_ICL. */
 bool load_value(const struct load_record *r, enum load_metric metric, double *ret);
 /* Gaps between chunks into OUT (n_chunks - 1 of them); false: fewer than two, or times that do not grow. */
 bool load_gaps(const struct load_record *r, double *out);
+/* What load_value() or load_gaps() gave, in the metric's unit. */
+double load_in_unit(enum load_metric metric, double value);
 
-/* A service level: `time_to_first_token:250` of --goodput. */
+/* A service level: `time_to_first_token:250` of --goodput. Times must not be above it (LOAD_ICL: none of its gaps), rates
+ * and lengths not below. No levels: nothing is good. */
 struct load_slo {
         enum load_metric metric;
         double limit; /* in the metric's unit; inclusive */
