@@ -67,6 +67,9 @@ void sla_gpu_range(const struct sla_shape *s, double vram_mib, unsigned per_node
 /* Powers of two in [MIN, MAX], the mappings of each that SHAPE allows, in upstream's order. Returns how many. */
 size_t sla_candidates(const struct sla_shape *s, unsigned min, unsigned max,
                       struct sla_candidate out[SLA_CANDIDATES_MAX]);
+void sla_candidate_init(struct sla_candidate *c, enum sim_mapping mapping, unsigned gpus);
+/* "TP=4"; false: it is no such label. */
+bool sla_candidate_parse(struct str label, struct sla_candidate *ret) _must_check_;
 
 /* ---- grid.c */
 
@@ -126,6 +129,7 @@ struct sla_sample {
 struct sla_surface *sla_surface_new(struct arena *a, const struct sla_sample *samples, size_t n,
                                     struct err *err) _must_check_;
 double sla_surface_itl(const struct sla_surface *s, double kv_usage, double context);
+double sla_surface_throughput(const struct sla_surface *s, double kv_usage, double context);
 /* The most throughput at CONTEXT with ITL of at most ITL; if none, that of the least usage. RET_USAGE may be NULL. */
 double sla_surface_best(const struct sla_surface *s, double itl, double context, double *ret_usage);
 
@@ -161,7 +165,9 @@ struct sla_config {
         uint64_t context;
         struct sla_shape shape;
         double request_rate;        /* of the planner's demand; 0: one engine of each */
-        unsigned budget;            /* GPUs; 0: 8 */
+        unsigned budget;            /* GPUs; 8 if it was not said */
+        unsigned min_endpoint;      /* engines of each, at least */
+        double interval;            /* seconds between two decisions of the planner */
         const struct json *planner; /* passed through to the planner's arguments */
         usec_t deploy_timeout;
         bool adaptive, dry_run, use_mocker;
