@@ -85,6 +85,8 @@ struct load_report {
         struct arena arena; /* of all that follows */
         struct load_record *records;
         size_t n;
+        const struct str *inputs; /* the distinct bodies, as they were sent; record.input counts them */
+        size_t n_inputs;
         struct load_summary summary, warmup;
         bool has_numbers, stopped;
         const char *invalid; /* why the client's part makes the numbers worthless; NULL: it does not */

@@ -14,6 +14,7 @@
 struct load_record {
         uint32_t number;       /* in the order of the schedule */
         uint32_t worker;       /* which loop sent it */
+        uint32_t input;        /* which of the report's inputs it sent */
         bool warmup, canceled; /* canceled: the end of the run came first */
         uint64_t due, start, ack,
                 end; /* due: its time in the schedule (open loop; else = start); ack: head of the answer */
