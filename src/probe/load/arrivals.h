@@ -20,12 +20,12 @@ struct arrivals {
         double rate;       /* a second */
         double smoothness; /* of gamma; 0: 1 */
         struct rng rng;
-        double at; /* ns */
-        bool begun;
+        double at;  /* ns */
+        uint64_t n; /* how many were given */
 };
 
 int arrival_pattern_of(const char *name, enum arrival_pattern *ret, struct err *err) _must_check_;
 void arrivals_init(struct arrivals *a, enum arrival_pattern pattern, double rate, double smoothness,
                    uint64_t seed);
-/* The first is at 0 with `constant` and `burst`, else one gap later. */
+/* The first is at 0 with `constant` and `burst`, else one gap later. UINT64_MAX: never, as the rate is 0. */
 uint64_t arrivals_next(struct arrivals *a);

@@ -1,0 +1,104 @@
+#include "probe/load/arrivals.h"
+
+#include <math.h>
+
+#define NS_PER_SEC 1e9
+
+static const struct {
+        const char *name;
+        enum arrival_pattern pattern;
+} names[] = {
+        {"constant", ARRIVE_CONSTANT}, {"poisson", ARRIVE_POISSON},
+        {"gamma", ARRIVE_GAMMA},       {"concurrency_burst", ARRIVE_BURST}, /* as AIPerf calls it */
+        {"burst", ARRIVE_BURST},
+};
+
+int arrival_pattern_of(const char *name, enum arrival_pattern *ret, struct err *err)
+{
+        for (size_t i = 0; i < ARRAY_LEN(names); i++)
+                if (streq(name, names[i].name)) {
+                        *ret = names[i].pattern;
+                        return 0;
+                }
+        return err_set(err, E_CONFIG,
+                       "'%s' is not a pattern of arrivals: constant, poisson, gamma or concurrency_burst",
+                       name ? name : "");
+}
+
+void arrivals_init(struct arrivals *a, enum arrival_pattern pattern, double rate, double smoothness,
+                   uint64_t seed)
+{
+        *a = (struct arrivals){
+                .pattern = pattern, .rate = rate, .smoothness = smoothness > 0 ? smoothness : 1};
+        rng_seed(&a->rng, seed);
+}
+
+/* Above 0 and at most 1: it has a logarithm. */
+static double uniform(struct rng *r)
+{
+        return (double)((rng_next(r) >> 11) + 1) * 0x1p-53;
+}
+
+static double exponential(struct rng *r)
+{
+        return -log(uniform(r));
+}
+
+static double normal(struct rng *r)
+{
+        double radius = sqrt(2 * exponential(r));
+
+        return radius * cos(2 * M_PI * uniform(r));
+}
+
+/* Of SHAPE and scale 1, by Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). */
+static double gamma_variate(struct rng *r, double shape)
+{
+        double d, c, x, v, boost = 1;
+
+        if (shape < 1) {
+                boost = pow(uniform(r), 1 / shape);
+                shape += 1;
+        }
+        d = shape - 1.0 / 3;
+        c = 1 / sqrt(9 * d);
+        for (;;) {
+                x = normal(r);
+                v = 1 + c * x;
+                if (v <= 0)
+                        continue;
+                v = v * v * v;
+                if (log(uniform(r)) < x * x / 2 + d - d * v + d * log(v))
+                        return d * v * boost;
+        }
+}
+
+/* In means. */
+static double gap(struct arrivals *a)
+{
+        return a->pattern == ARRIVE_GAMMA ? gamma_variate(&a->rng, a->smoothness) / a->smoothness
+                                          : exponential(&a->rng);
+}
+
+/* Never: a rate of nothing. */
+static uint64_t whole(long double ns)
+{
+        return ns >= 0 && ns < 0x1p63L ? (uint64_t)(ns + 0.5L) : UINT64_MAX;
+}
+
+uint64_t arrivals_next(struct arrivals *a)
+{
+        uint64_t n = a->n++;
+
+        switch (a->pattern) {
+        case ARRIVE_BURST:
+                return 0;
+        case ARRIVE_CONSTANT: /* each from its number: a sum of gaps would drift */
+                return n ? whole((long double)n * (long double)NS_PER_SEC / (long double)a->rate) : 0;
+        case ARRIVE_POISSON:
+        case ARRIVE_GAMMA:
+                a->at += gap(a) * NS_PER_SEC / a->rate;
+                return whole(a->at);
+        }
+        return UINT64_MAX;
+}
