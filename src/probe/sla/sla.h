@@ -125,6 +125,7 @@ double sla_spline_at(const struct sla_spline *s, double x);
 struct sla_surface;
 struct sla_sample {
         double kv_usage, context, itl, throughput;
+        bool estimated; /* between measured ones, by --search adaptive */
 };
 struct sla_surface *sla_surface_new(struct arena *a, const struct sla_sample *samples, size_t n,
                                     struct err *err) _must_check_;
@@ -193,6 +194,7 @@ struct sla_target;
 struct sla_target_ops {
         const char *name;
         bool simulated;
+        bool fixed; /* there is one server, and no choice: the first candidate is the only one */
         /* Removes what an earlier life of this run left behind. May be NULL. */
         int (*clean)(struct sla_target *t, struct err *err);
         /* Brings CANDIDATE up for ROLE and waits until it serves. Any error but E_CANCELED costs this candidate only. */
@@ -201,6 +203,9 @@ struct sla_target_ops {
         /* Takes it down and waits until it is gone; also half-started ones. Never cut short by a stop. */
         void (*stop)(struct sla_target *t, struct sla_server *s);
         void (*free)(struct sla_target *t);
+        /* What became of a server whose measurement failed ("it ended by SIGABRT: last words"), in the arena; NULL: nothing
+         * is known. May be NULL. */
+        const char *(*why)(struct sla_target *t, const struct sla_server *s, struct arena *a);
 };
 struct sla_target {
         const struct sla_target_ops *ops;
@@ -212,6 +217,8 @@ struct sla_target_config {
         int stop_fd;
         const struct log *log;
         const char *artifacts; /* where logs of servers go; NULL: nowhere */
+        uint64_t kv_tokens;     /* of all ranks, where a server does not tell; 0: not known */
+        usec_t request_timeout; /* of one request; 0: half an hour */
 };
 /* endpoint: one server that is there already; every candidate is the one it has. */
 struct sla_target *sla_target_endpoint(const struct sla_target_config *c, const char *url,
@@ -221,6 +228,8 @@ struct sla_target *sla_target_process(const struct sla_target_config *c, char *c
                                       struct err *err);
 /* sim: this program as `sim`, a process a candidate, with MODEL (a text, see sim.h) and the candidate's GPUs and mapping. */
 struct sla_target *sla_target_sim(const struct sla_target_config *c, struct str model, struct err *err);
+/* The same model without any process, for sla_run.truth. */
+struct sla_target *sla_target_truth(const struct sla_target_config *c, struct str model, struct err *err);
 /* dgd: temporary DynamoGraphDeployments through the API. dgd.c */
 struct sla_target *sla_target_dgd(const struct sla_target_config *c, struct kube *kube,
                                   const char *owner_name, const char *owner_uid, struct err *err);
@@ -253,8 +262,9 @@ struct sla_run {
         struct sla_target *target;
         struct sla_target_config services;
         bool truth; /* a simulation, in virtual time */
-        struct run_reporter *reporter;
-        const char *dir; /* the run directory */
+        struct run_reporter *reporter; /* NULL: nobody is told */
+        const char *dir;               /* the run directory */
+        const char *what; /* which server, model or command the target has: a checkpoint of another is not used */
 };
 /* Goes through all phases; 0: done. Below 0: it failed, or was told to stop (E_CANCELED; all is taken down). */
 int sla_run(const struct sla_run *r, struct err *err) _must_check_;
@@ -270,6 +280,7 @@ struct sla_results {
         struct sla_choice chosen_prefill, chosen_decode;
         double *prefill_isl, *prefill_ttft, *prefill_throughput; /* n_curve of them */
         size_t n_curve;
+        bool *prefill_estimated; /* n_curve, as in sla_sample; NULL: all are measured */
         struct sla_sample *surface;
         size_t n_surface;
         uint64_t max_kv_tokens;
@@ -284,8 +295,13 @@ struct sla_results {
  * result.json last. With use_mocker mocker_config_with_planner.yaml, too. BASE: the disaggregated deployment to start from. */
 int sla_write(const struct sla_results *r, const struct json *base, const char *dir, struct err *err)
         _must_check_;
-/* The default disaggregated deployment of a backend, in the arena. */
+/* The default disaggregated deployment of a backend, in the arena; NULL: the backend is not known. */
 struct json *sla_base_deployment(struct arena *a, const char *backend, const char *model);
-/* BASE turned into one aggregated server of CANDIDATE for ROLE, named NAME. */
+/* Whether BASE (which may be a person's own) has what the two functions below change. */
+int sla_base_check(const struct json *base, const char *backend, struct err *err) _must_check_;
+/* What the configuration says of every deployment: dgdImage, modelCache, and more GPUs than a node has spread over several. A
+ * second time changes nothing. sla_write() does it by itself; for a candidate it is done after sla_candidate_deployment(). */
+void sla_deployment_prepare(struct arena *a, struct json *dgd, const struct sla_config *c);
+/* BASE turned into one aggregated server of CANDIDATE for ROLE, named NAME. NULL: sla_base_check() says why. */
 struct json *sla_candidate_deployment(struct arena *a, const struct json *base, const char *backend,
                                       const struct sla_candidate *c, enum sla_role role, const char *name);
