@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "probe/sla/sla.h"
+#include "probe/sla/shape.h"
 
 enum {
         DEFAULT_MAX_GPUS = 4,
@@ -46,7 +46,7 @@ static uint64_t quant_block(const struct json *config)
         return largest;
 }
 
-static bool is_moe(const char *architecture)
+bool shape_is_moe(const char *architecture)
 {
         for (size_t i = 0; i < ARRAY_LEN(MOE_ARCHITECTURES); i++)
                 if (streq(architecture, MOE_ARCHITECTURES[i]))
@@ -67,7 +67,7 @@ void sla_shape_read(const struct json *config, struct arena *a, struct sla_shape
 
         *ret = (struct sla_shape){
                 .architecture = arena_strdup(a, architecture),
-                .moe = is_moe(architecture),
+                .moe = shape_is_moe(architecture),
                 .kv_heads = first_number(config, kv_heads),
                 .experts = first_number(config, experts),
                 .intermediate = first_number(config, intermediate),

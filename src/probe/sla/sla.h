@@ -173,6 +173,10 @@ struct sla_config {
         usec_t deploy_timeout;
         bool adaptive, dry_run, use_mocker;
 };
+/* SECTION.KEY (camelCase; SECTION NULL: of the whole) in the spelling that is there, whose path is in RET_PATH, which may be
+ * NULL. NULL: neither is there, or it is null. */
+const struct json *sla_setting(struct arena *a, const struct json *config, const char *section,
+                               const char *key, const char **ret_path);
 /* Strings are in the arena. Every mistake is told, in one sentence each, joined by "; ". */
 int sla_config_parse(struct arena *a, const struct json *config, struct sla_config *ret, struct err *err)
         _must_check_;
