@@ -25,6 +25,24 @@ uint64_t clock_boot_ns(const struct clock *c)
         return c->manual ? c->boot * 1000 : read_clock_ns(CLOCK_BOOTTIME);
 }
 
+uint64_t clock_boot_ns_of(const struct clock *c, uint64_t wall_ns)
+{
+        uint64_t best = UINT64_MAX, boot = c->boot * 1000, wall = c->wall * 1000;
+
+        /* Between two looks the thread may have lost its CPU: then once more, and the closest pair counts. */
+        for (int i = 0; !c->manual && i < 3 && best > 1000; i++) {
+                uint64_t before = read_clock_ns(CLOCK_BOOTTIME), at = read_clock_ns(CLOCK_REALTIME);
+                uint64_t after = read_clock_ns(CLOCK_BOOTTIME);
+
+                if (after - before < best) {
+                        best = after - before;
+                        boot = before + best / 2;
+                        wall = at;
+                }
+        }
+        return wall_ns > wall ? boot + (wall_ns - wall) : boot - MIN(wall - wall_ns, boot);
+}
+
 usec_t clock_wall(const struct clock *c)
 {
         return c->manual ? c->wall : read_clock(CLOCK_REALTIME);

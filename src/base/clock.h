@@ -25,9 +25,11 @@ struct clock {
                 .manual = false \
         }
 
-usec_t clock_boot(const struct clock *c); /* since an arbitrary start, never goes back */
-usec_t clock_wall(const struct clock *c); /* since 1970-01-01 UTC */
+usec_t clock_boot(const struct clock *c);      /* since an arbitrary start, never goes back */
+usec_t clock_wall(const struct clock *c);      /* since 1970-01-01 UTC */
 uint64_t clock_boot_ns(const struct clock *c); /* as clock_boot(), in nanoseconds */
+/* The moment of clock_boot_ns() that the wall clock called WALL_NS, by how the two stand now. */
+uint64_t clock_boot_ns_of(const struct clock *c, uint64_t wall_ns);
 
 /* Sums that stop at the ends instead of wrapping. */
 static inline usec_t usec_add(usec_t a, usec_t b)

@@ -21,13 +21,18 @@ void client_conn_close(struct client_conn *cc)
 {
         if (cc->state == CONN_DEAD)
                 return;
+        cc->client->n_idle -= cc->state == CONN_IDLE;
         cc->state = CONN_DEAD;
         dial_cancel(TAKE_PTR(cc->dial));
         timer_cancel(&cc->deadline);
         defer_cancel(&cc->resume);
         conn_close(&cc->conn);
         list_remove(&cc->node);
-        if (!cc->stream) {
+        if (cc->ahead) {
+                cc->client->n_ahead--;
+                cc->client->wanted = 0; /* what cannot be made now is not tried again and again */
+        }
+        if (!cc->alone) {
                 cc->client->n_connections--;
                 if (!cc->client->dead && !list_empty(&cc->client->waiting))
                         defer_run(cc->client->loop, &cc->client->pump, cc->client->pump.fn);
@@ -43,7 +48,7 @@ static const struct http_answer *answer_of(struct client_conn *cc, struct http_a
         *answer = (struct http_answer){
                 .status = cc->parser.ll.status_code,
                 .headers = http_parser_headers(&cc->parser),
-                .body = cc->stream ? STR_NULL : buf_str(&cc->body),
+                .body = buf_str(&cc->body),
         };
         return answer;
 }
@@ -90,7 +95,14 @@ static void ready(struct client_conn *cc)
 {
         timer_cancel(&cc->deadline);
         cc->conn.ops = &call_ops;
-        client_conn_carry(cc, cc->call);
+        if (cc->ahead) {
+                cc->ahead = false;
+                cc->client->n_ahead--;
+                client_conn_put_back(cc);
+                client_connect_ahead(cc->client);
+        } else {
+                client_conn_carry(cc, cc->call);
+        }
 }
 
 static void connected(struct client_conn *cc)
@@ -131,6 +143,8 @@ static void dialed(void *arg, int fd, const struct err *dial_err)
                 client_conn_fail(cc, &err);
                 return;
         }
+        if (c->stamps)
+                conn_time(&cc->conn, !c->tls);
         if (c->proxy_host) {
                 struct buf head = BUF_INIT(PROXY_HEAD_MAX);
 
@@ -154,7 +168,8 @@ void client_conn_open(struct http_client *c, struct http_call *call)
         list_append(&c->busy, &cc->node);
         cc->client = c;
         cc->call = call;
-        cc->stream = call->stream;
+        cc->alone = call && call->alone;
+        cc->ahead = !call;
         cc->generation = c->generation;
         cc->state = CONN_DIALING;
         cc->body = (struct buf)BUF_INIT(c->limits.body);
@@ -162,9 +177,10 @@ void client_conn_open(struct http_client *c, struct http_call *call)
         http_parser_init(&cc->parser, &parser_ops, &c->limits);
         timer_init(&cc->deadline, c->loop, deadline_passed);
         timer_after(&cc->deadline, c->connect_timeout);
-        if (!cc->stream)
-                c->n_connections++;
-        call->conn = cc;
+        c->n_connections += !cc->alone;
+        c->n_ahead += cc->ahead;
+        if (call)
+                call->conn = cc;
         cc->dial = dial_start(c->loop, c->proxy_host ? c->proxy_host : c->host,
                               c->proxy_host ? c->proxy_port : c->port, c->dead_after, dialed, cc);
 }
@@ -238,7 +254,7 @@ static bool held_back(struct client_conn *cc, struct http_call *call)
                 return false;
         err_set(&err, E_CANCELED, "not sent, because it may not be sent any more");
         cc->call = NULL;
-        if (cc->stream)
+        if (cc->alone)
                 client_conn_close(cc);
         else
                 client_conn_put_back(cc);
@@ -262,6 +278,8 @@ void client_conn_carry(struct client_conn *cc, struct http_call *call)
         cc->parser.no_body = call->head_method;
         if (call->paused)
                 conn_pause(&cc->conn, true);
+        cc->conn.received = 0;
+        call->sent_at = clock_boot_ns(loop_clock(cc->client->loop));
         call->sent = conn_send(&cc->conn, text) > 0;
 }
 
@@ -337,7 +355,7 @@ static void complete(struct client_conn *cc, bool clean)
         struct http_call *call = TAKE_PTR(cc->call);
         struct http_answer answer;
         bool keep = clean && cc->parser.keep_alive && conn_unsent(&cc->conn) == 0 && !cc->conn.broken &&
-                    !cc->conn.ended && !cc->stream && cc->generation == cc->client->generation;
+                    !cc->conn.ended && !cc->alone;
 
         call_end(call, answer_of(cc, &answer), NULL);
         if (cc->state == CONN_DEAD)

@@ -5,8 +5,8 @@
  *   a call is    waiting -> on a connection -> over (freed after on_end)
  *   a connection dialing -> proxy -> handshake -> busy <-> idle -> dead (freed at the end of the turn)
  *
- * A connection is made for one call and carries it from the beginning; when the answer is complete and nothing is odd
- * it goes to the pool. Everything odd closes it.
+ * A connection is made for one call and carries it from the beginning, or is made ahead of need; when the answer is
+ * complete and nothing is odd it goes to the pool. Everything odd closes it.
  */
 #pragma once
 
@@ -25,16 +25,18 @@ struct http_client {
         uint16_t port;
         char *proxy_host, *proxy_auth; /* auth: a whole header line */
         uint16_t proxy_port;
-        unsigned max_connections, n_connections; /* without those of streams */
+        unsigned max_connections, n_connections; /* of the pool */
+        unsigned n_idle;
+        unsigned wanted, n_ahead; /* connections to be made ahead of need; being made */
         usec_t connect_timeout, dead_after, idle_timeout;
         struct http_limits limits;
-        struct list waiting, waiting_streams; /* calls */
-        struct list calls;                    /* on a connection */
-        struct list idle;                     /* connections, the last used first */
-        struct list busy;                     /* all other connections */
+        struct list waiting, waiting_alone; /* calls */
+        struct list calls;                  /* on a connection */
+        struct list idle;                   /* connections, the last used first */
+        struct list busy;                   /* all other connections */
         struct timer idle_timer;
         struct defer pump, free_later;
-        bool dead;
+        bool stamps, dead;
 };
 
 struct http_call {
@@ -48,6 +50,8 @@ struct http_call {
         struct timer timer;
         struct err *failed; /* refused before it began */
         usec_t idle_timeout, last_data;
+        uint64_t sent_at;
+        bool alone; /* has a connection of its own, outside the pool */
         bool stream, head_method, paused, reused, sent, head_seen, over;
         size_t n;
         char text[]; /* the request */
@@ -62,7 +66,9 @@ struct client_conn {
         struct http_call *call;
         enum client_conn_state state;
         unsigned generation;
-        bool stream, used, tls_failed;
+        bool alone; /* of one call alone, outside the pool */
+        bool ahead; /* being made before there is a call for it */
+        bool used, tls_failed;
         struct dial *dial;
         struct timer deadline; /* of the connection's making */
         struct http_parser parser;
@@ -73,6 +79,7 @@ struct client_conn {
 };
 
 /* ---- client_conn.c */
+/* CALL NULL: for the pool. */
 void client_conn_open(struct http_client *c, struct http_call *call);
 void client_conn_carry(struct client_conn *cc, struct http_call *call);
 void client_conn_close(struct client_conn *cc); /* without a word to its call */
@@ -83,5 +90,7 @@ void client_conn_resume(struct client_conn *cc);
 /* ---- http_client.c */
 /* Ends CALL: takes it off its lists, calls on_end, frees it. The connection is the caller's business. */
 void call_end(struct http_call *call, const struct http_answer *answer, const struct err *err);
-/* CC's answer is complete and it may carry another. */
+/* CC may carry another call. Closes it if it was made with another TLS context than new ones are. */
 void client_conn_put_back(struct client_conn *cc);
+/* Makes connections ahead of need, a few at a time. */
+void client_connect_ahead(struct http_client *c);

@@ -1,6 +1,8 @@
 #include "net/conn.h"
 
 #include <errno.h>
+#include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -144,6 +146,46 @@ void conn_flush(struct conn *c)
 
 /* ---- receiving */
 
+void conn_time(struct conn *c, bool stamps)
+{
+        int flags = SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+
+        c->timed = true;
+        /* The kernel knows nothing of a test's clock. */
+        c->stamping = stamps && !loop_clock(c->loop)->manual &&
+                      setsockopt(c->fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)) == 0;
+}
+
+/* The kernel's stamp among what came with the bytes, in nanoseconds of the wall clock; 0: none. */
+static uint64_t stamp_of(struct msghdr *msg)
+{
+        struct scm_timestamping stamps;
+
+        for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
+                if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_TIMESTAMPING ||
+                    h->cmsg_len < CMSG_LEN(sizeof(stamps)))
+                        continue;
+                memcpy(&stamps, CMSG_DATA(h), sizeof(stamps));
+                return (uint64_t)stamps.ts[0].tv_sec * 1000000000 + (uint64_t)stamps.ts[0].tv_nsec;
+        }
+        return 0;
+}
+
+static ssize_t recv_stamped(struct conn *c, char *p, size_t n)
+{
+        char control[CMSG_SPACE(sizeof(struct scm_timestamping))] __attribute__((aligned(8)));
+        struct iovec into = {.iov_base = p, .iov_len = n};
+        struct msghdr msg = {
+                .msg_iov = &into, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+        ssize_t got = recvmsg(c->fd, &msg, 0);
+        uint64_t stamp = got > 0 ? stamp_of(&msg) : 0;
+
+        c->stamped = stamp != 0;
+        if (stamp)
+                c->received = clock_boot_ns_of(loop_clock(c->loop), stamp);
+        return got;
+}
+
 static long raw_recv(struct conn *c, char *p, size_t n, struct err *err)
 {
         ssize_t got;
@@ -154,7 +196,7 @@ static long raw_recv(struct conn *c, char *p, size_t n, struct err *err)
                 c->tls_read_wants_write = r == TLS_AGAIN && tls_wants_write(c->tls);
                 return r;
         }
-        got = recv(c->fd, p, n, 0);
+        got = c->stamping ? recv_stamped(c, p, n) : recv(c->fd, p, n, 0);
         if (got >= 0)
                 return got;
         if (errno == EAGAIN || errno == EINTR)
@@ -181,6 +223,8 @@ static void read_some(struct conn *c)
                         c->ops->on_end(c, n < 0 ? &err : NULL);
                         return;
                 }
+                if (c->timed && !c->stamped)
+                        c->received = clock_boot_ns(loop_clock(c->loop));
                 c->ops->on_data(c, str_n(scratch, (size_t)n));
                 if (c->fd < 0 || c->paused || c->handshaking)
                         return;

@@ -34,8 +34,12 @@ struct conn {
         size_t out_at;
         int fd; /* -1: closed */
         bool handshaking, paused, broken, ended, tls_read_wants_write;
-        bool stuck;    /* the kernel did not take all that was sent: EPOLLOUT says when to go on */
-        bool want_hup; /* EPOLLRDHUP */
+        bool stuck;        /* the kernel did not take all that was sent: EPOLLOUT says when to go on */
+        bool want_hup;     /* EPOLLRDHUP */
+        bool timed;        /* see conn_time() */
+        bool stamping;     /* the kernel was asked for its stamps */
+        bool stamped;      /* `received` is one of them */
+        uint64_t received; /* when the bytes at hand came, of clock_boot_ns(); 0: none yet, or not timed */
 };
 
 void conn_init(struct conn *c, struct loop *loop, const struct conn_ops *ops);
@@ -43,6 +47,12 @@ void conn_init(struct conn *c, struct loop *loop, const struct conn_ops *ops);
 int conn_attach(struct conn *c, int fd, struct err *err) _must_check_;
 /* Begins the handshake; TLS is taken. on_open says how it went. */
 void conn_start_tls(struct conn *c, struct tls_session *tls);
+/*
+ * From now on `received` says when the bytes of the last read came: by the kernel's own stamp if it has one and STAMPS,
+ * else right after the read. For TCP that is the stamp of the last segment of what was read; bytes that came before it
+ * and were read with it share it.
+ */
+void conn_time(struct conn *c, bool stamps);
 /* Closes at once. Harmless when closed. */
 void conn_close(struct conn *c);
 

@@ -1,5 +1,7 @@
 #include "net/client_private.h"
 
+enum { AHEAD_MAX = 64 }; /* connections that are made at once, ahead of need */
+
 /* ---- the request as text */
 
 struct writer {
@@ -160,6 +162,7 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
                 .may_send_arg = req->may_send_arg,
                 .idle_timeout = req->stream ? req->idle_timeout : 0,
                 .stream = req->stream,
+                .alone = req->stream && !req->pooled,
                 .n = n,
                 .failed = bad ? xmemdup(&err, sizeof(err)) : NULL,
         };
@@ -169,7 +172,7 @@ struct http_call *http_start(struct http_client *c, const struct http_request *r
         }
         timer_init(&call->timer, c->loop, call_timer);
         timer_after(&call->timer, req->timeout ? req->timeout : 60 * USEC_PER_SEC);
-        list_append(req->stream ? &c->waiting_streams : &c->waiting, &call->node);
+        list_append(call->alone ? &c->waiting_alone : &c->waiting, &call->node);
         schedule(c);
         return call;
 }
@@ -196,6 +199,21 @@ bool http_call_was_reused(const struct http_call *call)
 bool http_call_was_sent(const struct http_call *call)
 {
         return call->sent;
+}
+
+uint64_t http_call_sent_at(const struct http_call *call)
+{
+        return call->sent ? call->sent_at : 0;
+}
+
+uint64_t http_call_received_at(const struct http_call *call, bool *ret_stamped)
+{
+        const struct conn *conn = call->conn ? &call->conn->conn : NULL;
+        bool timed = conn && conn->timed;
+
+        if (ret_stamped)
+                *ret_stamped = timed && conn->received && conn->stamped;
+        return timed ? conn->received : clock_boot_ns(loop_clock(call->client->loop));
 }
 
 /* ---- the pool */
@@ -232,7 +250,7 @@ static void pump(struct defer *d)
         struct http_call *call;
         struct client_conn *cc;
 
-        while (!c->dead && (call = first_call(&c->waiting_streams))) {
+        while (!c->dead && (call = first_call(&c->waiting_alone))) {
                 if (ends_at_once(call))
                         continue;
                 begin_call(c, call);
@@ -246,6 +264,8 @@ static void pump(struct defer *d)
                         return;
                 begin_call(c, call);
                 if (cc) {
+                        c->n_idle--;
+                        cc->state = CONN_BUSY;
                         list_remove(&cc->node);
                         list_append(&c->busy, &cc->node);
                         client_conn_carry(cc, call);
@@ -265,7 +285,12 @@ void client_conn_put_back(struct client_conn *cc)
         struct http_client *c = cc->client;
         bool alone = list_empty(&c->idle);
 
+        if (cc->generation != c->generation) {
+                client_conn_close(cc);
+                return;
+        }
         cc->state = CONN_IDLE;
+        c->n_idle++;
         cc->idle_since = loop_now(c->loop);
         list_remove(&cc->node);
         list_prepend(&c->idle, &cc->node);
@@ -274,6 +299,24 @@ void client_conn_put_back(struct client_conn *cc)
                 timer_after(&c->idle_timer, c->idle_timeout);
         if (!list_empty(&c->waiting))
                 schedule(c);
+}
+
+void client_connect_ahead(struct http_client *c)
+{
+        /* Some at a time: a server's queue of connections is short, and what it drops comes again a second later. */
+        while (!c->dead && c->n_connections < c->wanted && c->n_ahead < AHEAD_MAX)
+                client_conn_open(c, NULL);
+}
+
+void http_client_connect(struct http_client *c, unsigned n)
+{
+        c->wanted = MIN(n, c->max_connections);
+        client_connect_ahead(c);
+}
+
+unsigned http_client_idle(const struct http_client *c)
+{
+        return c->n_idle;
 }
 
 static void close_all(struct list *connections)
@@ -393,8 +436,9 @@ struct http_client *http_client_new(struct loop *loop, const struct http_client_
         c->dead_after = config->dead_after ? config->dead_after : 30 * USEC_PER_SEC;
         c->idle_timeout = config->idle_timeout ? config->idle_timeout : 55 * USEC_PER_SEC;
         c->limits = http_limits_or_default(&config->limits);
+        c->stamps = config->stamps;
         list_init(&c->waiting);
-        list_init(&c->waiting_streams);
+        list_init(&c->waiting_alone);
         list_init(&c->calls);
         list_init(&c->idle);
         list_init(&c->busy);
@@ -425,7 +469,7 @@ void http_client_free(struct http_client *c)
         close_all(&c->idle);
         close_all(&c->busy);
         forget_calls(&c->waiting);
-        forget_calls(&c->waiting_streams);
+        forget_calls(&c->waiting_alone);
         forget_calls(&c->calls);
         timer_cancel(&c->idle_timer);
         defer_cancel(&c->pump);
