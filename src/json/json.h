@@ -1,5 +1,5 @@
 /*
- * json - documents: JSON and YAML in, JSON out, and everything done to them in between.
+ * json - documents: JSON and YAML in and out, and everything done to them in between.
  *
  *   doc.h     nodes: parse, read, change, build, compare, write
  *   path.h    JSON Pointer (RFC 6901) and dotted paths
@@ -8,7 +8,7 @@
  *   pattern.h regular expressions in RE2's syntax, in linear time
  *   split.h   a stream of bytes cut into the values it holds (watch lines, list items)
  *   schema.h  structural schemas as CRDs have them: validation, defaulting, pruning
- *   yaml.h    YAML 1.1 as kubectl reads it, with line and column for messages
+ *   yaml.h    YAML 1.1 as kubectl reads it, with line and column for messages; and as it writes it
  *
  * What a document holds survives: numbers are kept as their text (9007199254740993, 1e400 and 1.0 come out as they
  * went in), members keep their order, unknown ones stay. All nodes and strings of a document live in the arena it

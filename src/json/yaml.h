@@ -23,3 +23,13 @@ struct json *yaml_parse(struct arena *a, struct str text, const struct json_limi
         _must_check_;
 /* Reads PATH ("-": standard input), which holds one document of at most MAX bytes. */
 int doc_read_yaml(struct doc *doc, const char *path, size_t max, struct err *err) _must_check_;
+
+/* ---- YAML out: block style, two blanks a level, lists as far left as their key
+ *
+ * Strings that YAML 1.1 (or 1.2) would read as anything else are in quotes, those of several lines are literal blocks.
+ * yaml_parse() gives back what was written, but for numbers that no double holds (1e400), which have no word in YAML. */
+
+/* Adds J as one document, which ends with the end of a line. */
+void yaml_write(const struct json *j, struct buf *out);
+/* Several, with "---" between them. */
+void yaml_write_all(const struct json *const *docs, size_t n, struct buf *out);
