@@ -27,7 +27,9 @@
  *   kvTokensPerGpu: 100000      weightsKvTokens: 0   maxBatch: 0    prefixCache: true
  *   jitter: 0                   seed: 1              # each time is multiplied by 1 + jitter * (-1 ... 1)
  *   faults: {startDelayMs: 0, failStart: "", crashAfterRequests: 0, hangAfterRequests: 0, errorRate: 0, errorStatus: 500,
- *            cutRate: 0}        # of single candidates: failLabels: [TP=4]
+ *            cutRate: 0, failLabels: []}  # failLabels [TP=4]: only such a one fails to start, whatever the others do
+ *
+ * docs/sim.md says what each fault does.
  */
 #pragma once
 
@@ -42,7 +44,9 @@ extern const char *const sim_mappings[SIM_MAPPINGS_]; /* "TP", ... */
 
 struct sim_faults {
         usec_t start_delay;
-        const char *fail_start; /* its last words; NULL: it starts */
+        const char *fail_start;         /* its last words; NULL: it starts */
+        const char *const *fail_labels; /* of those that do not start; see sim_fail_words() */
+        size_t n_fail_labels;
         uint64_t crash_after, hang_after;
         double error_rate, cut_rate;
         int error_status;
@@ -66,9 +70,15 @@ struct sim_model {
 /* Strings are in the arena. SOURCE names the text in messages ("sim.yaml"). */
 int sim_model_parse(struct arena *a, struct str text, const char *source, struct sim_model *ret,
                     struct err *err) _must_check_;
+/* The same of what is parsed already (and perhaps changed). */
+int sim_model_read(struct arena *a, const struct json *doc, const char *source, struct sim_model *ret,
+                   struct err *err) _must_check_;
+/* All members, as sim_model_read() takes them. */
 struct json *sim_model_json(struct arena *a, const struct sim_model *m);
 unsigned sim_ranks(const struct sim_model *m);
 uint64_t sim_rank_kv(const struct sim_model *m); /* tokens of one rank; 0: the weights alone do not fit */
+/* The last words of a model that does not start with its GPUs and mapping; NULL: it starts. */
+const char *sim_fail_words(const struct sim_model *m);
 nsec_t sim_prefill_time(const struct sim_model *m, uint64_t tokens, bool cached);
 nsec_t sim_step_time(const struct sim_model *m, uint64_t requests, uint64_t kv_tokens);
 
@@ -83,22 +93,24 @@ struct sim_request {
         struct list node;
         uint32_t made;
         unsigned rank;
-        bool running;
+        enum { SIM_AWAY, SIM_WAITS, SIM_PREFILL, SIM_RUNS } state;
 };
 
-/* TOKEN of R (from 1; the last is r->osl, after which the engine has forgotten R) is there at AT. */
+/* TOKEN of R (from 1; the last is r->osl, before which the engine has forgotten R) is there at AT. It must not call the engine. */
 typedef void (*sim_token_fn)(void *arg, struct sim_request *r, uint32_t token, nsec_t at);
 
 struct sim_engine *sim_engine_new(const struct sim_model *m, sim_token_fn fn, void *arg);
 void sim_engine_free(struct sim_engine *e);
 /* R arrives; it is borrowed until its last token or sim_leave(). Times never go back. E_TOO_LARGE: it can never fit. */
 int sim_arrive(struct sim_engine *e, struct sim_request *r, nsec_t now, struct err *err) _must_check_;
-void sim_leave(struct sim_engine *e, struct sim_request *r, nsec_t now); /* its client has gone */
+/* Its client has gone: no more tokens of R, not even what was due before NOW. What has begun takes its time all the same. */
+void sim_leave(struct sim_engine *e, struct sim_request *r, nsec_t now);
 /* When something happens next; UINT64_MAX: nothing will before the next arrival. */
 nsec_t sim_next(const struct sim_engine *e);
 /* Does all that is due at or before NOW, in order, each at its own time however late NOW is: no delay adds up. */
 void sim_advance(struct sim_engine *e, nsec_t now);
-unsigned sim_running(const struct sim_engine *e);
+unsigned sim_running(const struct sim_engine *e); /* in decoding, on all ranks */
+unsigned sim_waiting(const struct sim_engine *e); /* for their prefill, or in it */
 
 /* ---- truth.c */
 
@@ -107,7 +119,7 @@ struct sim_load {
         uint64_t requests;
         uint32_t isl, osl;
         uint32_t prompts; /* distinct ones, taken in turn */
-        bool again;       /* the same prompts were all sent before: the prefix cache has them */
+        bool again;       /* the same load went before: the prefix cache has its prompts */
 };
 
 /* What a perfect client sees of a closed loop of LOAD: its records' summary. Jitter is as if 0. */
@@ -123,7 +135,9 @@ struct sim_server_config {
         const char *listen;            /* "127.0.0.1:0" */
         struct tls *tls;
         const struct log *log;
-        void (*on_crash)(void *arg); /* the model says that it crashes now */
+        bool stamp; /* each chunk says when it was written: "sonde_ns", of clock_boot_ns() */
+        void (*on_crash)(
+                void *arg); /* the model says that it crashes now; NULL: it answers nobody any more */
         void *arg;
 };
 
