@@ -85,7 +85,9 @@ bool http_call_was_sent(const struct http_call *call);    /* any byte of the req
 /*
  * For those who measure; nanoseconds of clock_boot_ns(). Sent: right before the first byte was given to the kernel, on a
  * connection that was there; 0: not yet. Received (in on_head, on_data and on_end): when the bytes at hand came, by the
- * kernel's own stamp where it has one (`stamps`, no TLS), else when they were read; RET_STAMPED (may be NULL) says which.
+ * kernel's own stamp where it has one (`stamps`, no TLS), else when they were read (without `stamps`: now); RET_STAMPED
+ * (may be NULL) says which. A stamp is that of the last segment of what was read at once: pieces of a body that came
+ * together share it. 0: nothing came yet.
  */
 uint64_t http_call_sent_at(const struct http_call *call);
 uint64_t http_call_received_at(const struct http_call *call, bool *ret_stamped);
