@@ -52,7 +52,7 @@ struct answer {
                 *json;   /* WANT_OBJECT: the object, NULL: there is none. WANT_EVENTS, WANT_PODS: a list */
         struct str text; /* WANT_LOG */
         const struct priors *priors; /* WANT_PRIORS; NULL: nothing is known */
-        const char *error;           /* why it could not be had; NULL: it could */
+        const char *error;           /* why it could not be had, and will not soon; NULL: it could */
 };
 
 struct view {

@@ -29,8 +29,7 @@ static void finish(struct task *t)
 
 /* ---- failures */
 
-/* Not before the server wants to be asked again, if it said when. */
-static void try_later(struct task *t, usec_t retry_after)
+void carry_later(struct task *t, usec_t retry_after)
 {
         if (retry_after)
                 queue_add_after(t->rt->queue, str_of(t->item->key), retry_after);
@@ -49,7 +48,7 @@ static void decide_later(struct task *t, const struct kube_answer *answer, const
         if (err->code != E_CONFLICT && err->code != E_FENCED && err->code != E_CANCELED)
                 LOG_WARN(log, "A write failed; deciding again later", F_STR("controller", t->rt->c->name),
                          F_STR("namespace", t->ns), F_STR("name", t->name), F_ERR(err));
-        try_later(t, answer ? answer->retry_after : 0);
+        carry_later(t, answer ? answer->retry_after : 0);
 }
 
 /* What somebody must mend is told on the request; everything else is decided again later. */
@@ -174,7 +173,7 @@ static void stall_untold(struct task *t, const struct kube_answer *answer, const
                           F_STR("name", t->name), F_STR("reason", t->stalled_reason),
                           F_STR("message", t->stalled_message), F_ERR(err));
         queue_add_after(t->rt->queue, str_of(t->item->key), STALL_AGAIN_MAX);
-        try_later(t, answer->retry_after);
+        carry_later(t, answer->retry_after);
 }
 
 static void on_status_written(void *arg, const struct kube_answer *answer, const struct err *err)
@@ -255,7 +254,7 @@ static void on_recorded(void *arg, const struct err *err)
                                                              "the run has ended, but the history does not "
                                                              "take it: %s",
                                                              err->text)});
-                try_later(t, 0);
+                carry_later(t, 0);
                 return;
         }
         t->recorded = true;

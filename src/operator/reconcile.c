@@ -1,7 +1,8 @@
 #include "operator/runtime.h"
 
 enum {
-        ROUNDS_MAX = 8, /* of look-ups for one decision */
+        ROUNDS_MAX = 8,   /* of look-ups for one decision */
+        LOOKUP_TRIES = 4, /* in a row, beside the client's own and with the queue's backoff between them */
         LOG_TAIL_LINES = 50,
         LOG_TAIL_BYTES = 16 * 1024,
 };
@@ -143,12 +144,43 @@ static void take_answer(struct answer *answer, struct arena *a, const struct kub
                 answer->error = arena_strdup(a, parse.text);
 }
 
+/*
+ * A server that is disturbed is no answer: what was asked for decides, and a guess in its place may leave things behind.
+ * Not for ever, so that a kind that cannot be read does not hold up all else; nor for logs, which the node has.
+ */
+static bool ask_again(struct task *t, const struct want *want, const struct err *err)
+{
+        switch (err->code) {
+        case E_CONNECT:
+        case E_LOST:
+        case E_TIMEOUT:
+        case E_TLS:
+        case E_PROTOCOL:
+        case E_AUTH:
+        case E_EXPIRED:
+        case E_BUSY:
+        case E_SERVER:
+                return want->kind != WANT_LOG &&
+                       queue_failures(t->rt->queue, str_of(t->item->key)) < LOOKUP_TRIES;
+        default:
+                return false;
+        }
+}
+
 static void on_lookup(void *arg, const struct kube_answer *got, const struct err *err)
 {
         struct task *t = arg;
-        struct answer *answer = vec_push(&t->answers);
+        struct answer *answer;
 
         t->call = NULL;
+        if (err && ask_again(t, &t->decision.wants[t->lookup], err)) {
+                LOG_WARN(loop_log(t->rt->op->cfg.loop), "A look-up failed; deciding again later",
+                         F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns),
+                         F_STR("name", t->name), F_ERR(err));
+                carry_later(t, got ? got->retry_after : 0);
+                return;
+        }
+        answer = vec_push(&t->answers);
         answer->want = t->decision.wants[t->lookup++];
         take_answer(answer, &t->arena, got, err);
         look_up_next(t);

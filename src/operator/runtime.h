@@ -128,6 +128,8 @@ void carry_out(struct task *t);
 void carry_next(struct task *t);
 /* ANSWER may be NULL: it was not the server. */
 void carry_failed(struct task *t, const struct kube_answer *answer, const struct err *err);
+/* Ends T, to be decided again: not before the server wants to be asked again, if it said when (above 0). */
+void carry_later(struct task *t, usec_t retry_after);
 /* Fills in namespace, manager and the leader's check. */
 void carry_send(struct task *t, struct kube_request *r, kube_done done);
 struct json *carry_parse(struct task *t, const struct kube_answer *answer);

@@ -117,7 +117,31 @@ static void a_kind_that_is_not_served_is_no_answer(void **state)
         }
 }
 
+/* Nothing is decided on a guess while the server is disturbed; but a kind that can never be read holds up nothing. */
+static void a_disturbed_server_is_asked_again(void **state)
+{
+        struct rig *r = *state;
+        struct curious c = {.asked = &cases[0]};
+        unsigned asked = 0;
+
+        r->controller.settings = &c;
+        r->controller.plan = plan_nothing;
+        r->controller.settle = settle_by_asking;
+        begin(r);
+        while (!c.answered) {
+                struct request *q = api_find(&r->api, "GET", cases[0].path);
+
+                api_refuse(q, 500, "InternalError", NULL);
+                asked++;
+                while (!c.answered && !api_waiting(&r->api, "GET", cases[0].path))
+                        net_pass(&r->api.net, 100 * USEC_PER_MS);
+        }
+        assert_true(c.refused);
+        assert_in_range(asked, 5, 100);
+}
+
 static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_disturbed_server_is_asked_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_kind_that_is_not_served_is_no_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(look_ups, setup, teardown)};
 
