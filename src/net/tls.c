@@ -15,7 +15,7 @@
 enum { NAMES_MAX = 400, PROBLEM_MAX = 700, SHA256_BYTES = 32 };
 
 struct tls {
-        unsigned refs;
+        _Atomic unsigned refs; /* loops of several threads may share one */
         SSL_CTX *ctx;
         BIO_METHOD *socket;
         char *server_name;

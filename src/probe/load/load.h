@@ -98,6 +98,8 @@ struct load_report {
         bool kernel_stamps;
         struct stats_summary stamp_error; /* us: read - kernel's stamp of first chunks; n 0: none */
         uint64_t chunks;
+        struct arena *stores; /* private: times of chunks and bodies, where the run kept them */
+        size_t n_stores;
 };
 
 /* Below 0: it could not begin (a config that makes no sense, no such file, nobody listens). Else what happened is in RET. */

@@ -45,7 +45,7 @@ static bool span(uint64_t a, uint64_t b, double *ret)
 
 static bool ttft(const struct load_record *r, double *ret)
 {
-        return r->n_chunks && span(r->start, r->chunks[0], ret);
+        return r->n_chunks && !r->whole && span(r->start, r->chunks[0], ret);
 }
 
 static bool ttst(const struct load_record *r, double *ret)

@@ -16,6 +16,7 @@ struct load_record {
         uint32_t worker;       /* which loop sent it */
         uint32_t input;        /* which of the report's inputs it sent */
         bool warmup, canceled; /* canceled: the end of the run came first */
+        bool whole;            /* not streamed: its one chunk is no first token */
         uint64_t due, start, ack,
                 end; /* due: its time in the schedule (open loop; else = start); ack: head of the answer */
         const uint64_t *chunks; /* when each chunk with content came */
