@@ -107,8 +107,12 @@ static void put(struct rig *r, struct json *json, struct arena *a, bool pod, boo
 
 static void drop(struct rig *r, struct object *o)
 {
-        r->version++;
-        tell(r, "DELETED", o->pod, o->text);
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct json *last = json_parse(&a, str_of(o->text), NULL, NULL);
+
+        json_set(&a, json_at(last, "metadata"), "resourceVersion",
+                 json_string(&a, arena_printf(&a, "%llu", (unsigned long long)++r->version)));
+        tell(r, "DELETED", o->pod, json_print(&a, last));
         free(TAKE_PTR(o->text));
 }
 

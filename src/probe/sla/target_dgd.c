@@ -532,11 +532,17 @@ static const struct json *read_base(struct dgd_target *t, struct err *err)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(BASE_MAX);
         const struct sla_config *config = t->c.config;
+        const struct json *base;
         struct json **docs = NULL;
         size_t n = 0;
 
-        if (!config->base_config)
-                return sla_base_deployment(&t->arena, config->backend, config->model);
+        if (!config->base_config) {
+                base = sla_base_deployment(&t->arena, config->backend, config->model);
+                if (!base)
+                        err_set(err, E_CONFIG, "there is no default deployment of backend '%s'",
+                                config->backend ? config->backend : "");
+                return base;
+        }
         if (file_read(config->base_config, &text, err) < 0)
                 return NULL;
         if (yaml_parse_all(&t->arena, buf_str(&text), NULL, &docs, &n, err) < 0) {
