@@ -34,6 +34,8 @@ int cmd_operator(int argc, char **argv);
 int cmd_relay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_sla_pick(int argc, char **argv);
+int cmd_sla_plan(int argc, char **argv);
 int cmd_stage(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_validate(int argc, char **argv);

@@ -142,9 +142,9 @@ static const struct member MEMBERS[] = {
         {"sla", "itl", .type = NUMBER, .at = AT(c.itl), .max = 1e9},
         /* A grid has at most twice as many points as its granularity. */
         {"sweep", "prefillInterpolationGranularity", .type = SMALL, .at = AT(c.prefill_granularity),
-         .max = SLA_GRID_MAX / 2},
+         .max = SLA_GRID_MAX / 4},
         {"sweep", "decodeInterpolationGranularity", .type = SMALL, .at = AT(c.decode_granularity),
-         .max = SLA_GRID_MAX / 2},
+         .max = SLA_GRID_MAX / 4},
         /* The grid of input lengths leaves so much of the context. */
         {"sweep", "decodeInterpolationOsl", .type = COUNT, .at = AT(c.decode_osl), .max = SLA_DECODE_OSL},
         {"sweep", "dryRun", .type = FLAG, .at = AT(c.dry_run)},
