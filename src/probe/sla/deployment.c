@@ -67,7 +67,7 @@ struct json *sla_base_deployment(struct arena *a, const char *backend, const cha
                           "'metadata': {'name': '%s-disagg'}, 'spec': {'services': {"
                           "'Frontend': {'componentType': 'frontend', 'replicas': 1, "
                           "'extraPodSpec': {'mainContainer': {'image': '" REGISTRY "%s:" VERSION "'}}}, "
-                          "%s: %p, %s: %p}}}",
+                          "'%s': %p, '%s': %p}}}",
                           b->name, b->image, b->workers[SLA_DECODE],
                           (void *)base_worker(a, b, model, SLA_DECODE), b->workers[SLA_PREFILL],
                           (void *)base_worker(a, b, model, SLA_PREFILL));
