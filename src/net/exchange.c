@@ -258,6 +258,14 @@ void http_stream_write(struct http_exchange *ex, struct str data)
         server_conn_step(sc);
 }
 
+void http_stream_flush(struct http_exchange *ex)
+{
+        struct server_conn *sc = conn_of(ex);
+
+        if (ex->state == EX_STREAM && !sc->cut)
+                conn_flush(&sc->conn);
+}
+
 void http_stream_end(struct http_exchange *ex)
 {
         struct server_conn *sc = conn_of(ex);
