@@ -98,45 +98,79 @@ bool str_to_i64(struct str s, int64_t *ret)
 
 static const struct {
         const char *name;
-        uint64_t usec;
+        uint64_t nsec;
 } units[] = {
-        {"us", 1},         {"ms", 1000},       {"s", 1000000},      {"m", 60000000},
-        {"h", 3600000000}, {"d", 86400000000}, {"w", 604800000000},
+        {"ns", 1},
+        {"us", 1000},
+        {"\u00b5s", 1000},
+        {"\u03bcs", 1000},
+        {"ms", 1000000},
+        {"s", 1000000000},
+        {"m", 60000000000},
+        {"h", 3600000000000},
+        {"d", 86400000000000},
+        {"w", 604800000000000},
 };
 
-static bool unit_usec(struct str name, uint64_t *ret)
+enum { DURATION_DIGITS_MAX = 18 };
+
+static uint64_t unit_nsec(struct str name)
 {
         for (size_t i = 0; i < ARRAY_LEN(units); i++)
-                if (str_eq(name, str_of(units[i].name))) {
-                        *ret = units[i].usec;
-                        return true;
+                if (str_eq(name, str_of(units[i].name)))
+                        return units[i].nsec;
+        return 0;
+}
+
+static size_t digits_of(struct str s, uint64_t *ret, uint64_t *ret_scale)
+{
+        size_t n = 0;
+
+        for (*ret = 0, *ret_scale = 1; n < s.n && s.p[n] >= '0' && s.p[n] <= '9'; n++)
+                if (n < DURATION_DIGITS_MAX) {
+                        *ret = *ret * 10 + (uint64_t)(s.p[n] - '0');
+                        *ret_scale *= 10;
                 }
-        return false;
+        return n;
+}
+
+/* One number with its unit, as Go has it: "1.5h". Takes it from S; false: that is none. */
+static bool take_part(struct str *s, double *ret_nsec)
+{
+        uint64_t whole, part = 0, scale, part_scale = 1, unit;
+        size_t n = digits_of(*s, &whole, &scale), more = 0, letters;
+
+        if (n < s->n && s->p[n] == '.')
+                more = 1 + digits_of(str_n(s->p + n + 1, s->n - n - 1), &part, &part_scale);
+        if (n + more == 0 || (n == 0 && more == 1) || n > DURATION_DIGITS_MAX)
+                return false;
+        *s = str_n(s->p + n + more, s->n - n - more);
+        for (letters = 0;
+             letters < s->n && s->p[letters] != '.' && (s->p[letters] < '0' || s->p[letters] > '9');)
+                letters++;
+        unit = unit_nsec(str_n(s->p, letters));
+        *s = str_n(s->p + letters, s->n - letters);
+        *ret_nsec = ((double)whole + (double)part / (double)part_scale) * (double)unit;
+        return unit != 0;
 }
 
 bool str_to_duration(struct str s, uint64_t *ret)
 {
-        uint64_t total = 0, v, unit;
+        double nsec = 0, part;
+        uint64_t seconds;
 
-        if (str_to_u64(s, &v))
-                return !__builtin_mul_overflow(v, 1000000, ret);
+        if (str_to_u64(s, &seconds))
+                return !__builtin_mul_overflow(seconds, 1000000, ret);
         if (s.n == 0)
                 return false;
         while (s.n) {
-                size_t digits = 0, letters = 0;
-
-                while (digits < s.n && s.p[digits] >= '0' && s.p[digits] <= '9')
-                        digits++;
-                while (digits + letters < s.n && s.p[digits + letters] >= 'a' && s.p[digits + letters] <= 'z')
-                        letters++;
-                if (!str_to_u64(str_n(s.p, digits), &v) || !unit_usec(str_n(s.p + digits, letters), &unit))
+                if (!take_part(&s, &part))
                         return false;
-                if (__builtin_mul_overflow(v, unit, &v) || __builtin_add_overflow(total, v, &total))
-                        return false;
-                s.p += digits + letters;
-                s.n -= digits + letters;
+                nsec += part;
         }
-        *ret = total;
+        if (nsec >= 0x1p63)
+                return false;
+        *ret = (uint64_t)(nsec / 1000);
         return true;
 }
 

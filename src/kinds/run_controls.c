@@ -3,7 +3,7 @@
  */
 #include "kinds/run_internal.h"
 
-enum { USER_MAX = INT32_MAX, DIGITS_MAX = 18 };
+enum { USER_MAX = INT32_MAX };
 
 #define TIMEOUT_MAX (365 * 86400 * USEC_PER_SEC)
 
@@ -16,65 +16,12 @@ static const struct json *spec_of(const struct view *v)
         return json_at(v->request, "spec");
 }
 
-static const struct {
-        const char *name;
-        uint64_t nsec;
-} units[] = {{"ns", 1},       {"us", 1000},      {"\u00b5s", 1000},  {"\u03bcs", 1000},
-             {"ms", 1000000}, {"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000}};
-
-static uint64_t unit_nsec(struct str name)
-{
-        for (size_t i = 0; i < ARRAY_LEN(units); i++)
-                if (str_eq(name, str_of(units[i].name)))
-                        return units[i].nsec;
-        return 0;
-}
-
-static size_t digits_of(struct str s, uint64_t *ret, uint64_t *ret_scale)
-{
-        size_t n = 0;
-
-        for (*ret = 0, *ret_scale = 1; n < s.n && s.p[n] >= '0' && s.p[n] <= '9'; n++)
-                if (n < DIGITS_MAX) {
-                        *ret = *ret * 10 + (uint64_t)(s.p[n] - '0');
-                        *ret_scale *= 10;
-                }
-        return n;
-}
-
-/* One number with its unit, as Go has it: "1.5h". Takes it from S; false: that is none. */
-static bool take_part(struct str *s, double *ret_nsec)
-{
-        uint64_t whole, part = 0, scale, part_scale = 1, unit;
-        size_t n = digits_of(*s, &whole, &scale), more = 0, letters;
-
-        if (n < s->n && s->p[n] == '.')
-                more = 1 + digits_of(str_n(s->p + n + 1, s->n - n - 1), &part, &part_scale);
-        if (n + more == 0 || (n == 0 && more == 1) || n > DIGITS_MAX)
-                return false;
-        *s = str_n(s->p + n + more, s->n - n - more);
-        for (letters = 0;
-             letters < s->n && s->p[letters] != '.' && (s->p[letters] < '0' || s->p[letters] > '9');)
-                letters++;
-        unit = unit_nsec(str_n(s->p, letters));
-        *s = str_n(s->p + letters, s->n - letters);
-        *ret_nsec = ((double)whole + (double)part / (double)part_scale) * (double)unit;
-        return unit != 0;
-}
-
+/* With a unit, as the schema has it. */
 static bool timeout_of(struct str text, usec_t *ret)
 {
-        double nsec = 0, part;
+        uint64_t bare;
 
-        while (text.n) {
-                if (!take_part(&text, &part))
-                        return false;
-                nsec += part;
-        }
-        if (nsec < 1000 || nsec > (double)TIMEOUT_MAX * 1000)
-                return false;
-        *ret = (usec_t)(nsec / 1000);
-        return true;
+        return !str_to_u64(text, &bare) && str_to_duration(text, ret) && *ret && *ret <= TIMEOUT_MAX;
 }
 
 static struct run_controls read_controls(const struct json *spec)

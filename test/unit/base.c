@@ -46,7 +46,16 @@ static void test_str_numbers(void **state)
         assert_int_equal(u, 5400 * USEC_PER_SEC);
         assert_true(str_to_duration(STR("250ms"), &u));
         assert_int_equal(u, 250000);
+        assert_true(str_to_duration(STR("1.5h.5s2us"), &u));
+        assert_int_equal(u, 5400 * USEC_PER_SEC + 500002);
+        assert_true(str_to_duration(STR("2d"), &u));
+        assert_int_equal(u, 172800 * USEC_PER_SEC);
+        assert_true(str_to_duration(STR("10"), &u));
+        assert_int_equal(u, 10 * USEC_PER_SEC);
         assert_false(str_to_duration(STR("3 parsecs"), &u));
+        assert_false(str_to_duration(STR("1h30"), &u));
+        assert_false(str_to_duration(STR("."), &u));
+        assert_false(str_to_duration(STR("99999999999999999w"), &u));
 }
 
 static void test_str_split(void **state)
