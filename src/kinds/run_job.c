@@ -161,7 +161,7 @@ static void restrict_workload(const struct view *v, const struct run_job *job, s
 static struct json *workload(const struct view *v, const struct run_job *job)
 {
         struct arena *a = v->arena;
-        struct json *c = job->container, *command = json_build(a, "['/sonde/sonde-pod', 'run']");
+        struct json *c = job->container, *command = json_build(a, "['" RUN_PROGRAM "', 'run']");
         struct json *mounts = member(a, c, "volumeMounts", json_array(a));
         const char *message = json_str(c, "terminationMessagePath");
 

@@ -161,13 +161,112 @@ static void what_cannot_be_made_is_waited_for(void **state)
         assert_int_equal(json_int(status, "observedGeneration", 0), 1);
 }
 
+/* ---- deployments that a profiler left */
+
+#define A_TEMPORARY                                                     \
+        "{'metadata': {'name': 'r-12ab', 'uid': 'uid-temp', 'labels': " \
+        "{'sonde.dev/request': 'uid-r', 'sonde.dev/temporary': 'true'}}}"
+
+/* Whether the temporary deployment, and nothing else of its kind, must not exist while the status is STATUS. */
+static bool is_removed(struct rig *r, const char *status)
+{
+        size_t n = 0;
+
+        r->view.type = &DGDR;
+        r->view.settings = &settings;
+        r->view.request = parse(r,
+                                arena_printf(&r->arena,
+                                             "{'metadata': {'name': 'r', 'namespace': 'ns', 'uid': 'uid-r', "
+                                             "'generation': 1}, 'spec': {" SPEC "}, 'status': {%s}}",
+                                             status));
+        decision_done(&r->d);
+        dgdr_plan(&r->view, &r->d);
+        vec_foreach (absent, &r->d.absent) {
+                assert_string_not_equal(absent->object->name, "r-dgd");
+                n += streq(absent->object->name, "r-12ab");
+        }
+        return n == 1;
+}
+
+#define RUN(more) "'run': {'attempt': 1, 'job': 'profile-r', 'retries': 0" more "}"
+
+static void temporary_deployments_are_the_profilers_while_it_runs(void **state)
+{
+        struct rig *r = *state;
+
+        child(r, &DGD, A_TEMPORARY);
+        child(r, &DGD, A_DGD("uid-r", "successful"));
+        assert_false(is_removed(r, "'state': 'Profiling', " RUN("")));
+        assert_true(is_removed(r, "'state': 'Profiling', " RUN(", 'reason': 'Retrying'")));
+        assert_true(is_removed(r, "'state': 'Profiling', " RUN(", 'reason': 'Cancelled'")));
+        assert_true(is_removed(r, "'state': 'Failed', " RUN(", 'outcome': 'Failed'")));
+        assert_true(is_removed(r, "'state': 'Ready', " RUN(", 'outcome': 'Succeeded'")));
+        assert_true(is_removed(
+                r, "'state': 'Pending', 'conditions': [{'type': 'Suspended', 'status': 'True'}], " RUN("")));
+}
+
+/* ---- Sonde's own profiler */
+
+static const struct json *job_of(struct rig *r, const char *profiling)
+{
+        const struct json *job;
+
+        r->view.type = &DGDR;
+        r->view.settings = &settings;
+        for (int i = 0; i < 2; i++) /* the second time with the spec's hash */
+                r->view.request = parse(
+                        r, arena_printf(&r->arena,
+                                        "{'metadata': {'name': 'r', 'namespace': 'ns', 'uid': 'uid-r', "
+                                        "'generation': 1}, 'spec': {'model': 'm', 'backend': 'vllm', "
+                                        "'profilingConfig': {%s}}, 'status': {'run': {'attempt': 1, 'job': "
+                                        "'profile-r', 'specHash': '%s'}}}",
+                                        profiling, i ? hash_of(r) : ""));
+        decision_done(&r->d);
+        dgdr_plan(&r->view, &r->d);
+        job = planned(r, &KUBE_JOB, "profile-r");
+        assert_non_null(job);
+        return json_path(job, "spec.template.spec");
+}
+
+static bool has_token(const struct json *pod)
+{
+        json_foreach (m, json_at(json_first(json_at(pod, "containers")), "volumeMounts"))
+                if (strstr(json_str(m, "mountPath"), "serviceaccount"))
+                        return true;
+        return false;
+}
+
+static void without_an_image_the_profiler_is_sonde_s_own(void **state)
+{
+        struct rig *r = *state;
+        const struct json *pod = job_of(r, "'config': {'sla': {'ttft': 50}}");
+        const struct json *profiler = json_first(json_at(pod, "containers"));
+        const struct json *words = json_at(profiler, "command");
+
+        assert_string_equal(json_str(profiler, "image"), "sonde-pod");
+        assert_non_null(
+                strstr(json_print(&r->arena, profiler), "\"/sonde/sonde-pod\",\"sla\",\"--target\",\"dgd\""));
+        assert_string_equal(json_cstr(json_first(words)), "/sonde/sonde-pod");
+        assert_true(has_token(pod));
+        assert_int_equal(json_len(json_at(planned(r, &KUBE_ROLE, "profile-r"), "rules")), 4);
+        pod = job_of(r, "'config': {'sonde': {'target': 'sim'}}");
+        assert_false(has_token(pod));
+        assert_int_equal(json_len(json_at(planned(r, &KUBE_ROLE, "profile-r"), "rules")), 1);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-        T(deployed_when_asked_for_later),         T(taken_back_in_time),
-        T(a_deployment_that_gets_worse_stays_so), T(a_strangers_deployment_is_not_ours),
-        T(ours_out_of_sight_is_looked_at),        T(not_made_again_on_a_failed_look),
-        T(overrides_count_until_it_is_deployed),  T(what_cannot_be_made_is_waited_for),
+        T(deployed_when_asked_for_later),
+        T(taken_back_in_time),
+        T(a_deployment_that_gets_worse_stays_so),
+        T(a_strangers_deployment_is_not_ours),
+        T(ours_out_of_sight_is_looked_at),
+        T(not_made_again_on_a_failed_look),
+        T(overrides_count_until_it_is_deployed),
+        T(what_cannot_be_made_is_waited_for),
+        T(temporary_deployments_are_the_profilers_while_it_runs),
+        T(without_an_image_the_profiler_is_sonde_s_own),
 };
 
 UNIT_MAIN(tests)

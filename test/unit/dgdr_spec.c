@@ -134,6 +134,27 @@ static void a_spec_says_everything(void **state)
         assert_string_equal(spec.workers_image, "w");
 }
 
+/* Sonde's own profiler deploys by itself, and needs to be allowed to, unless it has another target. */
+static void without_an_image_the_profiler_is_sonde_s(void **state)
+{
+        struct rig *r = *state;
+        struct dgdr_spec spec;
+
+        named(r, "r", "'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG "}");
+        assert_null(why_of(r));
+        dgdr_spec_read(&r->view, &spec);
+        assert_null(spec.image);
+        assert_string_equal(spec.target, "dgd");
+        assert_true(spec.api_access);
+        named(r, "r",
+              "'model': 'm', 'backend': 'vllm', 'profilingConfig': {'config': {'sonde': {'target': 'sim'}}}");
+        assert_null(why_of(r));
+        dgdr_spec_read(&r->view, &spec);
+        assert_string_equal(spec.target, "sim");
+        assert_false(spec.api_access);
+        assert_right(r, SETTINGS("{'sonde': {'target': 'moon'}}")); /* of a profiler of one's own */
+}
+
 static void an_empty_command_is_upstream_s(void **state)
 {
         struct rig *r = *state;
@@ -211,9 +232,11 @@ static const struct {
          "spec.model: is missing, name the model to profile, for example Qwen/Qwen3-0.6B"},
         {"'model': 'm', 'backend': 'auto', 'profilingConfig': {" CONFIG ", " IMAGE "}",
          "spec.backend: must be vllm, sglang or trtllm, not 'auto'"},
-        {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG "}",
-         AT "profilerImage: is missing, name the image that profiles, for example "
-            "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0"},
+        {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG ", 'command': ['a']}",
+         AT "profilerImage: is missing, name the image that has the command, or leave both out for Sonde's "
+            "own profiler"},
+        {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {'config': {'sonde': {'target': 'moon'}}}",
+         AT "config.sonde.target: must be dgd, sim or endpoint, not 'moon'"},
         {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG ", 'profilerImage': 'a b'}",
          AT "profilerImage: 'a b' has a blank in it, an image's name has none"},
         {PROFILING(", 'command': ['', 'x']"), AT "command: begins with an empty text, name a program there"},
@@ -350,14 +373,14 @@ static void mistakes_are_told_together(void **state)
         assert_wrong(*state,
                      "'model': 'm', 'backend': 'vllm', 'profilingConfig': {'config': {'sla': {'isl': 0, "
                      "'ttft': -1}, "
-                     "'engine': {'backend': 'sglang'}}, 'tolerations': [{'operator': 'X'}]}, "
+                     "'engine': {'backend': 'sglang'}}, 'command': ['a'], 'tolerations': [{'operator': 'X'}]}, "
                      "'deploymentOverrides': {'namespace': 'other'}",
                      IN
                      "sla.isl: must be a whole number of tokens above 0, not '0'; " IN
                      "sla.ttft: must be a number of milliseconds above 0, not '-1'; " IN
                      "engine.backend: is 'sglang', but spec.backend is 'vllm', leave it out; " AT
-                     "profilerImage: is missing, name the image that profiles, for example "
-                     "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0; " AT
+                     "profilerImage: is missing, name the image that has the command, or leave both out for "
+                     "Sonde's own profiler; " AT
                      "tolerations[0]: operator must be Exists or Equal, not 'X'; "
                      "spec.deploymentOverrides.namespace: is 'other', but a deployment is only made in the "
                      "request's own namespace 'ns', leave it out");
@@ -514,6 +537,7 @@ static const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
         TEST(a_spec_has_defaults),
         TEST(a_spec_says_everything),
+        TEST(without_an_image_the_profiler_is_sonde_s),
         TEST(an_empty_command_is_upstream_s),
         TEST(what_is_right_passes),
         TEST(the_example_is_right),

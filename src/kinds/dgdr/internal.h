@@ -16,13 +16,16 @@
 
 enum { DGDR_WRONG_MAX = 16 };
 
+#define DGDR_TARGET_DGD "dgd"
+
 struct dgdr_spec {
         const char *model, *backend;
         bool use_mocker, gpu_discovery, auto_apply;
         const struct json *config;       /* profilingConfig.config */
-        const char *image;               /* profilingConfig.profilerImage */
+        const char *image;               /* profilingConfig.profilerImage; NULL: Sonde's own profiler */
         const struct json *command;      /* profilingConfig.command; NULL: upstream's */
-        bool api_access;                 /* profilingConfig.apiAccess: the profiler deploys by itself */
+        const char *target;              /* of Sonde's own profiler: config.sonde.target, "dgd" by default */
+        bool api_access;                 /* the profiler deploys by itself: apiAccess, or target dgd */
         const char *base_map, *base_key; /* profilingConfig.configMapRef; NULL: none */
         const char *pvc;                 /* profilingConfig.outputPVC; NULL: none */
         const struct json *resources, *tolerations, *node_selector;

@@ -1,5 +1,5 @@
 /*
- * The profiler's Job, started as upstream's v0.9.0 starts it, and the kind's registration.
+ * The profiler's Job, Sonde's own or another one, started as upstream's v0.9.0 starts it, and the kind's registration.
  */
 #include "kinds/dgdr/internal.h"
 #include "kinds/run_internal.h"
@@ -93,12 +93,17 @@ static struct json *copy_of(const struct view *v, const struct json *value)
 
 static struct json *container(const struct view *v, const struct dgdr_spec *spec)
 {
+        const struct dgdr_settings *settings = v->settings;
         struct arena *a = v->arena;
         struct json *c = json_build(a, "{'name': 'profiler', 'image': %s, 'args': %p, 'env': %p}",
-                                    spec->image, (void *)arguments(v, spec), (void *)environment(v));
+                                    spec->image ? spec->image : settings->pod_image,
+                                    (void *)arguments(v, spec), (void *)environment(v));
 
         if (spec->command) {
                 json_set(a, c, "command", json_copy(a, spec->command));
+        } else if (!spec->image) {
+                json_set(a, c, "command",
+                         json_build(a, "['" RUN_PROGRAM "', 'sla', '--target', %s]", spec->target));
         } else {
                 json_set(a, c, "command",
                          json_build(a, "['python', '-m', 'benchmarks.profiler.profile_sla']"));

@@ -6,6 +6,7 @@
 
 static const char spec_is_available[] = "Generated spec is available in status.generatedDeployment";
 
+#define LABEL_TEMPORARY       "sonde.dev/temporary" /* of deployments that the profiler makes to measure them */
 #define DEPLOYMENT_LOOK_AGAIN (30 * USEC_PER_SEC)
 
 /* What a decision about a request is made from, and the status that it makes. */
@@ -89,6 +90,28 @@ static void end(struct turn *t, const char *state, const char *reason, const cha
 
 /* ---- plan */
 
+static bool is_temporary(const struct object *object)
+{
+        const struct json *labels = json_at(json_at(object->json, "metadata"), "labels");
+
+        return object->type == &DGD && streq(json_str(labels, LABEL_TEMPORARY), "true");
+}
+
+/*
+ * What a profiler deploys to measure it, it takes away itself. One that was killed cannot; its next attempt does that, but
+ * there may be none, or not for long: so what is there while no attempt is under way goes at once.
+ */
+static void remove_temporary(const struct turn *t)
+{
+        bool between = json_str(json_path(t->v->request, "status.run"), "reason");
+
+        if (!t->run.over && !t->run.suspended && !between)
+                return;
+        for (size_t i = 0; i < t->v->n_children; i++)
+                if (is_temporary(&t->v->children[i]))
+                        decide_absent(t->d, &t->v->children[i]);
+}
+
 void dgdr_plan(const struct view *v, struct decision *d)
 {
         const struct object *map;
@@ -96,6 +119,7 @@ void dgdr_plan(const struct view *v, struct decision *d)
         struct turn t;
 
         begin_turn(&t, v, d);
+        remove_temporary(&t);
         if (dgdr_plan_run(v, d, &t.run, &t.spec, &why)) {
                 map = t.run.over ? view_child(v, &KUBE_CONFIGMAP, t.kind.status_map) : NULL;
                 if (map) /* all that it told has been taken over */

@@ -38,7 +38,10 @@ static void read_profiling(const struct json *p, struct dgdr_spec *ret)
         ret->config = object_or_null(json_at(p, "config"));
         ret->image = text_or_null(p, "profilerImage");
         ret->command = json_is(command, JSON_ARRAY) && json_len(command) ? command : NULL;
-        ret->api_access = json_bool(p, "apiAccess", false);
+        ret->target = text_or_null(json_at(ret->config, "sonde"), "target");
+        ret->target = ret->target ? ret->target : DGDR_TARGET_DGD;
+        ret->api_access = json_bool(p, "apiAccess", false) ||
+                          (!ret->image && streq(ret->target, DGDR_TARGET_DGD));
         ret->base_map = text_or_null(ref, "name");
         if (ret->base_map)
                 ret->base_key = text_or_null(ref, "key") ? json_str(ref, "key") : DEFAULT_KEY;
@@ -155,12 +158,12 @@ static void check_profiler(struct wrongs *w, const struct view *v, const struct 
 {
         const struct json *command = json_path(v->request, "spec.profilingConfig.command");
 
-        if (!spec->image)
-                wrong(w, "spec.profilingConfig.profilerImage",
-                      "is missing, name the image that profiles, for example "
-                      "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0");
-        else
+        if (spec->image)
                 check_image(w, "spec.profilingConfig.profilerImage", spec->image);
+        else if (spec->command)
+                wrong(w, "spec.profilingConfig.profilerImage",
+                      "is missing, name the image that has the command, or leave both out for Sonde's own "
+                      "profiler");
         if (command && !json_is(command, JSON_ARRAY))
                 wrong(w, "spec.profilingConfig.command", "must be a list, for example [python3, profile.py]");
         json_foreach (word, spec->command)

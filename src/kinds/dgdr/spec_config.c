@@ -47,7 +47,8 @@ static const struct json *setting(struct wrongs *w, const struct json *config, c
 
 static void check_sections(struct wrongs *w, const struct json *config)
 {
-        static const char *const sections[] = {"sla", "sweep", "hardware", "engine", "deployment", "planner"};
+        static const char *const sections[] = {"sla",        "sweep",   "hardware", "engine",
+                                               "deployment", "planner", "sonde"};
 
         for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
                 const struct json *section = json_at(config, sections[i]);
@@ -161,6 +162,21 @@ static void check_agrees(struct wrongs *w, const struct json *config, const char
                       shown(w->arena, said));
 }
 
+/* Of Sonde's own profiler; another one may have a member of that name for itself. */
+static void check_target(struct wrongs *w, const struct dgdr_spec *spec)
+{
+        static const char *const targets[] = {DGDR_TARGET_DGD, "sim", "endpoint"};
+        const char *path;
+        const struct json *target = setting(w, spec->config, "sonde", "target", &path);
+
+        if (spec->image || !target)
+                return;
+        for (size_t i = 0; i < ARRAY_LEN(targets); i++)
+                if (streq(json_cstr(target), targets[i]))
+                        return;
+        wrong(w, path, "must be dgd, sim or endpoint, not %s", shown_json(w->arena, target));
+}
+
 void check_config(struct wrongs *w, const struct dgdr_spec *spec)
 {
         const struct json *config = spec->config;
@@ -181,6 +197,7 @@ void check_config(struct wrongs *w, const struct dgdr_spec *spec)
         check_numbers(w, config);
         check_gpus(w, config);
         check_configurator(w, config);
+        check_target(w, spec);
         check_agrees(w, config, "engine", "backend", spec->backend, "spec.backend");
         check_agrees(w, config, "deployment", "model", spec->model, "spec.model");
 }
