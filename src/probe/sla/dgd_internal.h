@@ -68,6 +68,8 @@ int dgd_remove(struct dgd_target *t, const char *name, const char *uid, struct e
 
 /* Why POD will never be ready, one sentence; NULL: it may be. In the arena. Asks for the last words of a crashed one. */
 const char *dgd_pod_fault(struct dgd_target *t, struct arena *a, const struct json *pod);
+/* What has become of the pods of a deployment that served: which one died, and its last words; NULL: none. */
+const char *dgd_pods_why(struct dgd_target *t, struct arena *a, const char *name);
 /* What POD waits for, for a time that is up; NULL: for nothing that it says. */
 const char *dgd_pod_waits(struct arena *a, const struct json *pod);
 /* The KV size that the workers among PODS say in their logs, for all ranks of C, 0: they do not. Keeps the logs below DIR (may be NULL). */

@@ -155,6 +155,43 @@ const char *dgd_pod_waits(struct arena *a, const struct json *pod)
         return NULL;
 }
 
+static const char *pod_why(struct dgd_target *t, struct arena *a, const struct json *pod)
+{
+        const char *fault = dgd_pod_fault(t, a, pod);
+
+        if (fault)
+                return fault;
+        json_foreach (c, json_path(pod, "status.containerStatuses"))
+                if (json_path(c, "lastState.terminated"))
+                        return arena_printf(a, "container %s of pod %s was restarted (%s)",
+                                            json_str_or(c, "name", "?"), meta_str(pod, "name"),
+                                            last_words(t, a, pod, c));
+        return NULL;
+}
+
+const char *dgd_pods_why(struct dgd_target *t, struct arena *a, const char *name)
+{
+        struct kube_request q = {.verb = KUBE_LIST,
+                                 .type = &KUBE_POD,
+                                 .ns = t->ns,
+                                 .label_selector = arena_printf(a, DGD_POD_LABEL "=%s", name),
+                                 .timeout = DGD_CALL_TIMEOUT};
+        struct err err = ERR_INIT;
+        struct json *list;
+        struct str body;
+
+        if (kube_do(t->kube, &q, a, &body, &err) < 0)
+                return NULL;
+        list = json_parse(a, body, &KUBE_OBJECT_LIMITS, &err);
+        json_foreach (pod, json_at(list, "items")) {
+                const char *why = pod_why(t, a, pod);
+
+                if (why)
+                        return why;
+        }
+        return NULL;
+}
+
 /* ---- the KV cache */
 
 static const char *label(const struct json *pod, const char *name)

@@ -215,6 +215,7 @@ static struct str next_body(struct dgd_target *t, struct deployment *d, const st
         d->name = derive_name(t, &d->arena, m->candidate, m->role, m->tried);
         dgd = sla_candidate_deployment(&d->arena, t->base, t->c.config->backend, m->candidate, m->role,
                                        d->name);
+        sla_deployment_prepare(&d->arena, dgd, t->c.config);
         mark(t, &d->arena, dgd, m->candidate, m->role, d->name);
         return str_of(json_print(&d->arena, dgd));
 }
@@ -456,14 +457,14 @@ static int wait_serving(struct dgd_target *t, struct deployment *d, const struct
 
 /* ---- start */
 
-/* Logs come late: a few tries, for decode, which cannot be measured without. */
+/* Logs come late: a few tries, for decode, which cannot be measured without it. */
 static uint64_t read_kv(struct dgd_target *t, const struct deployment *d, const struct readiness *r,
                         const struct making *m)
 {
         _cleanup_(free_ptr) char *dir = t->c.artifacts ? xasprintf("%s/%s-%s", t->c.artifacts, d->name,
                                                                    role_name(m->role))
                                                        : NULL;
-        unsigned tries = m->role == SLA_DECODE ? KV_TRIES : 1;
+        unsigned tries = m->role == SLA_DECODE && !t->c.kv_tokens ? KV_TRIES : 1;
         uint64_t kv = 0;
 
         for (unsigned i = 0; i < tries && !kv && !t->stopped; i++) {
@@ -508,6 +509,16 @@ static int dgd_start(struct sla_target *target, const struct sla_candidate *c, e
         return 0;
 }
 
+/* ---- afterwards */
+
+static const char *dgd_why(struct sla_target *target, const struct sla_server *s, struct arena *a)
+{
+        struct dgd_target *t = target_of(target);
+        struct deployment *d = s->data;
+
+        return d ? dgd_pods_why(t, a, d->name) : NULL;
+}
+
 /* ---- the target */
 
 static void dgd_free(struct sla_target *target)
@@ -525,6 +536,7 @@ static const struct sla_target_ops dgd_ops = {
         .start = dgd_start,
         .stop = dgd_stop,
         .free = dgd_free,
+        .why = dgd_why,
 };
 
 /* The deployment in the file that the configuration names, or the backend's default. */
@@ -576,7 +588,7 @@ struct sla_target *sla_target_dgd(const struct sla_target_config *c, struct kube
         t->owner_uid = arena_strdup(&t->arena, owner_uid);
         t->ns = arena_strdup(&t->arena, c->config->ns);
         t->base = read_base(t, err);
-        if (!t->base) {
+        if (!t->base || sla_base_check(t->base, c->config->backend, err) < 0) {
                 dgd_free(&t->target);
                 return NULL;
         }
