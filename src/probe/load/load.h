@@ -65,6 +65,7 @@ struct load_config {
         const char *trace;     /* a file of JSON lines; NULL: synthetic prompts */
         const struct load_slo *slos;
         size_t n_slos;
+        bool simulated; /* the server is a simulated engine, and what is exported must say so */
 
         int stop_fd; /* readable: stop now, keep what there is; -1: none */
         /* Called about ten times a second from the caller's thread. May be NULL. */
