@@ -318,19 +318,7 @@ void sla_deployment_prepare(struct arena *a, struct json *dgd, const struct sla_
 
 /* ---- what comes out */
 
-/* Without a row (a dry run) the smallest there is. */
-static struct sla_candidate chosen(const struct sla_results *r, enum sla_role role)
-{
-        const struct sla_row *rows = role == SLA_PREFILL ? r->prefill : r->decode;
-        size_t n = role == SLA_PREFILL ? r->n_prefill : r->n_decode;
-        size_t i = role == SLA_PREFILL ? r->chosen_prefill.index : r->chosen_decode.index;
-
-        if (i < n)
-                return rows[i].candidate;
-        return (struct sla_candidate){.gpus = MAX(r->config->min_gpus, 1u), .attn_dp = 1, .mapping = SIM_TP};
-}
-
-static void mark(struct arena *a, const struct sla_results *r, struct json *object)
+void sla_mark_simulated(struct arena *a, const struct sla_results *r, struct json *object)
 {
         struct json *annotations;
 
@@ -348,7 +336,7 @@ struct json *sla_chosen_deployment(struct arena *a, const struct sla_results *r,
 
         for (enum sla_role role = SLA_PREFILL; role <= SLA_DECODE; role++) {
                 struct json *worker = find_worker(dgd, b, role);
-                struct sla_candidate c = chosen(r, role);
+                struct sla_candidate c = sla_chosen_candidate(r, role);
 
                 set_mapping(a, b, worker, &c);
                 json_remove(worker, "multinode");
@@ -357,7 +345,7 @@ struct json *sla_chosen_deployment(struct arena *a, const struct sla_results *r,
                                  json_u64(a, role == SLA_PREFILL ? r->replicas.prefill : r->replicas.decode));
         }
         sla_deployment_prepare(a, dgd, r->config);
-        mark(a, r, dgd);
+        sla_mark_simulated(a, r, dgd);
         return dgd;
 }
 
@@ -413,7 +401,7 @@ static void add_planner_flag(struct arena *a, struct json *args, const struct js
 }
 
 static struct json *planner_args(struct arena *a, const struct sla_results *r, const char *backend,
-                                 bool profiled)
+                                 const char *map)
 {
         const struct sla_config *c = r->config;
         struct json *args = json_array(a);
@@ -423,32 +411,32 @@ static struct json *planner_args(struct arena *a, const struct sla_results *r, c
         json_append(args, json_build(a, "'--ttft=%s'", json_print(a, json_double(a, c->ttft))));
         json_foreach (value, json_is(c->planner, JSON_OBJECT) ? c->planner : NULL)
                 add_planner_flag(a, args, value);
-        json_append(args, json_build(a, "'--prefill-engine-num-gpu=%u'", chosen(r, SLA_PREFILL).gpus));
-        json_append(args, json_build(a, "'--decode-engine-num-gpu=%u'", chosen(r, SLA_DECODE).gpus));
-        if (profiled)
+        json_append(args, json_build(a, "'--prefill-engine-num-gpu=%u'",
+                                     sla_chosen_candidate(r, SLA_PREFILL).gpus));
+        json_append(args,
+                    json_build(a, "'--decode-engine-num-gpu=%u'", sla_chosen_candidate(r, SLA_DECODE).gpus));
+        if (map)
                 json_append(args, json_build(a, "'--profile-results-dir=" RESULTS_DIR "'"));
         return args;
 }
 
-static void mount_profile(struct arena *a, struct json *service)
+static void mount_profile(struct arena *a, struct json *service, const char *map)
 {
         struct json *pod = member(a, service, "extraPodSpec", JSON_OBJECT);
         struct json *container = member(a, pod, "mainContainer", JSON_OBJECT);
         struct json *volumes = member(a, pod, "volumes", JSON_ARRAY);
         struct json *mounts = member(a, container, "volumeMounts", JSON_ARRAY);
 
-        if (volumes && !json_find_named(volumes, SLA_PROFILE_MAP))
-                json_append(volumes, json_build(a, "{'name': '" SLA_PROFILE_MAP
-                                                   "', 'configMap': {'name': '" SLA_PROFILE_MAP "'}}"));
-        if (mounts && !json_find_named(mounts, SLA_PROFILE_MAP))
-                json_append(mounts, json_build(a,
-                                               "{'name': '" SLA_PROFILE_MAP "', 'mountPath': '" RESULTS_DIR
-                                               "', 'readOnly': %p}",
-                                               (void *)json_truth(a, true)));
+        json_append(volumes,
+                    json_build(a, "{'name': 'planner-profile-data', 'configMap': {'name': %s}}", map));
+        json_append(mounts, json_build(a,
+                                       "{'name': 'planner-profile-data', 'mountPath': '" RESULTS_DIR
+                                       "', 'readOnly': %p}",
+                                       (void *)json_truth(a, true)));
 }
 
 static void add_planner(struct arena *a, const struct sla_results *r, struct json *dgd, const char *backend,
-                        bool profiled)
+                        const char *map)
 {
         const struct json *frontend = find_frontend(dgd), *ns = json_at(frontend, "dynamoNamespace");
         const char *image = json_str(container_of_service(frontend), "image");
@@ -459,26 +447,26 @@ static void add_planner(struct arena *a, const struct sla_results *r, struct jso
                 "'workingDir': '/workspace/components/src/dynamo/planner', "
                 "'command': ['python3', '-m', 'planner_sla'], 'args': %p}}}",
                 (void *)(ns ? json_copy(a, ns) : NULL), (void *)json_string(a, image),
-                (void *)planner_args(a, r, backend, profiled));
+                (void *)planner_args(a, r, backend, map));
 
-        if (profiled)
-                mount_profile(a, planner);
+        if (map)
+                mount_profile(a, planner, map);
         json_set(a, services_of(dgd), "Planner", planner);
 }
 
 struct json *sla_planned_deployment(struct arena *a, const struct sla_results *r, const struct json *base,
-                                    bool profiled)
+                                    const char *map)
 {
         struct json *dgd = sla_chosen_deployment(a, r, base);
 
-        add_planner(a, r, dgd, r->config->backend, profiled);
+        add_planner(a, r, dgd, r->config->backend, map);
         return dgd;
 }
 
 /* ---- the same without GPUs */
 
 static struct json *mocker_worker(struct arena *a, const struct sla_results *r, const char *image,
-                                  enum sla_role role, bool profiled)
+                                  enum sla_role role, const char *map)
 {
         const char *model = r->config->model;
         unsigned replicas = !r->has_replicas      ? 1
@@ -488,7 +476,7 @@ static struct json *mocker_worker(struct arena *a, const struct sla_results *r, 
                 a, "['--model-path', %s, '--model-name', %s, '--speedup-ratio', '1.0']", model, model);
         struct json *worker;
 
-        if (profiled) {
+        if (map) {
                 json_append(args, json_string(a, "--planner-profile-data"));
                 json_append(args, json_string(a, RESULTS_DIR));
         }
@@ -500,13 +488,13 @@ static struct json *mocker_worker(struct arena *a, const struct sla_results *r, 
                             "'command': ['python3', '-m', 'dynamo.mocker'], 'args': %p}}}",
                             role == SLA_PREFILL ? "prefill" : "decode", replicas,
                             (void *)json_string(a, image), (void *)args);
-        if (profiled)
-                mount_profile(a, worker);
+        if (map)
+                mount_profile(a, worker, map);
         return worker;
 }
 
 struct json *sla_mocker_deployment(struct arena *a, const struct sla_results *r, const struct json *base,
-                                   bool profiled)
+                                   const char *map)
 {
         struct json *like = json_copy(a, base), *dgd;
         const char *image;
@@ -519,10 +507,9 @@ struct json *sla_mocker_deployment(struct arena *a, const struct sla_results *r,
                          "'Frontend': {'componentType': 'frontend', 'replicas': 1, "
                          "'extraPodSpec': {'mainContainer': {'image': %p}}}, "
                          "'prefill': %p, 'decode': %p}}}",
-                         (void *)json_string(a, image),
-                         (void *)mocker_worker(a, r, image, SLA_PREFILL, profiled),
-                         (void *)mocker_worker(a, r, image, SLA_DECODE, profiled));
-        add_planner(a, r, dgd, "mocker", profiled);
-        mark(a, r, dgd);
+                         (void *)json_string(a, image), (void *)mocker_worker(a, r, image, SLA_PREFILL, map),
+                         (void *)mocker_worker(a, r, image, SLA_DECODE, map));
+        add_planner(a, r, dgd, "mocker", map);
+        sla_mark_simulated(a, r, dgd);
         return dgd;
 }

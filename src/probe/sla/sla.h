@@ -278,6 +278,7 @@ int sla_run(const struct sla_run *r, struct err *err) _must_check_;
 struct sla_results {
         const struct sla_config *config;
         const char *target;
+        const char *request; /* whose run it is: part of the ConfigMap's name; NULL: nobody's */
         bool simulated;
         struct sla_row *prefill, *decode;
         size_t n_prefill, n_decode;
