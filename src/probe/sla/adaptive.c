@@ -125,34 +125,92 @@ static bool next_open(struct adaptive_curve *c, size_t from, size_t to, size_t *
         return false;
 }
 
-/* Whether the middle of a span is where its ends say. */
-static bool straight(const struct adaptive_curve *c, const struct adaptive_span *s, size_t middle)
+/* The parabola through three measured points, at X. */
+static double parabola(const struct adaptive_curve *c, const size_t through[3], size_t quantity, double x)
 {
-        if (c->state[s->from] != ADAPTIVE_MEASURED || c->state[s->to] != ADAPTIVE_MEASURED ||
-            c->state[middle] != ADAPTIVE_MEASURED)
-                return false;
-        for (size_t q = 0; q < ADAPTIVE_QUANTITIES; q++)
-                if (!adaptive_close(between(c, s->from, s->to, q, c->x[middle]), c->y[middle][q]))
+        double sum = 0;
+
+        for (size_t i = 0; i < 3; i++) {
+                double part = c->y[through[i]][quantity];
+
+                for (size_t k = 0; k < 3; k++)
+                        if (k != i)
+                                part *= (x - c->x[through[k]]) / (c->x[through[i]] - c->x[through[k]]);
+                sum += part;
+        }
+        return sum;
+}
+
+/* Points of a span: its ends, its middle, and the middles of both halves. */
+struct marks {
+        size_t from, first, middle, third, to;
+};
+
+static struct marks marks_of(const struct adaptive_span *s)
+{
+        size_t middle = s->from + (s->to - s->from) / 2;
+
+        return (struct marks){s->from, s->from + (middle - s->from) / 2, middle,
+                              middle + (s->to - middle) / 2, s->to};
+}
+
+static bool all_measured(const struct adaptive_curve *c, const size_t *points, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (c->state[points[i]] != ADAPTIVE_MEASURED)
                         return false;
         return true;
 }
 
-/* The first of the spans is done: what it leaves is estimated, or looked at in halves. */
-static void split(struct adaptive_curve *c)
+/* Whether the middle of a span is where a straight line through its ends says. */
+static bool is_straight(const struct adaptive_curve *c, const struct marks *m)
 {
-        struct adaptive_span s = c->spans[--c->n_spans];
-        size_t middle = s.from + (s.to - s.from) / 2;
+        if (!all_measured(c, (const size_t[]){m->from, m->middle, m->to}, 3))
+                return false;
+        for (size_t q = 0; q < ADAPTIVE_QUANTITIES; q++)
+                if (!adaptive_close(between(c, m->from, m->to, q, c->x[m->middle]), c->y[m->middle][q]))
+                        return false;
+        return true;
+}
 
-        if (s.to - s.from < 2)
-                return;
-        if (straight(c, &s, middle)) {
-                for (size_t i = s.from; i <= s.to; i++)
-                        if (c->state[i] == ADAPTIVE_OPEN)
-                                c->state[i] = ADAPTIVE_ESTIMATED;
-                return;
+/* Whether the middles of its halves are where the parabola through ends and middle says. */
+static bool is_bent(const struct adaptive_curve *c, const struct marks *m)
+{
+        const size_t through[] = {m->from, m->middle, m->to};
+
+        if (m->first == m->from || m->third == m->middle || !all_measured(c, through, 3) ||
+            !all_measured(c, (const size_t[]){m->first, m->third}, 2))
+                return false;
+        for (size_t q = 0; q < ADAPTIVE_QUANTITIES; q++)
+                if (!adaptive_close(parabola(c, through, q, c->x[m->first]), c->y[m->first][q]) ||
+                    !adaptive_close(parabola(c, through, q, c->x[m->third]), c->y[m->third][q]))
+                        return false;
+        return true;
+}
+
+static void estimate_line(struct adaptive_curve *c, const struct marks *m)
+{
+        for (size_t i = m->from; i <= m->to; i++) {
+                if (c->state[i] != ADAPTIVE_OPEN)
+                        continue;
+                for (size_t q = 0; q < ADAPTIVE_QUANTITIES; q++)
+                        c->y[i][q] = i < m->middle ? between(c, m->from, m->middle, q, c->x[i])
+                                                   : between(c, m->middle, m->to, q, c->x[i]);
+                c->state[i] = ADAPTIVE_ESTIMATED;
         }
-        c->spans[c->n_spans++] = (struct adaptive_span){middle, s.to};
-        c->spans[c->n_spans++] = (struct adaptive_span){s.from, middle};
+}
+
+static void estimate_parabola(struct adaptive_curve *c, const struct marks *m)
+{
+        const size_t low[] = {m->from, m->first, m->middle}, high[] = {m->middle, m->third, m->to};
+
+        for (size_t i = m->from; i <= m->to; i++) {
+                if (c->state[i] != ADAPTIVE_OPEN)
+                        continue;
+                for (size_t q = 0; q < ADAPTIVE_QUANTITIES; q++)
+                        c->y[i][q] = parabola(c, i < m->middle ? low : high, q, c->x[i]);
+                c->state[i] = ADAPTIVE_ESTIMATED;
+        }
 }
 
 bool adaptive_curve_next(struct adaptive_curve *c, size_t *ret)
@@ -160,13 +218,26 @@ bool adaptive_curve_next(struct adaptive_curve *c, size_t *ret)
         if (c->whole)
                 return c->n > 0 && next_open(c, 0, c->n - 1, ret);
         while (c->n_spans > 0) {
-                struct adaptive_span *s = &c->spans[c->n_spans - 1];
-                size_t middle = s->from + (s->to - s->from) / 2;
+                struct adaptive_span s = c->spans[c->n_spans - 1];
+                struct marks m = marks_of(&s);
 
-                if (next_open(c, s->from, s->from, ret) || next_open(c, s->to, s->to, ret) ||
-                    next_open(c, middle, middle, ret))
+                if (next_open(c, m.from, m.from, ret) || next_open(c, m.to, m.to, ret) ||
+                    next_open(c, m.middle, m.middle, ret))
                         return true;
-                split(c);
+                if (is_straight(c, &m)) {
+                        estimate_line(c, &m);
+                        c->n_spans--;
+                        continue;
+                }
+                if (next_open(c, m.first, m.first, ret) || next_open(c, m.third, m.third, ret))
+                        return true;
+                c->n_spans--;
+                if (is_bent(c, &m))
+                        estimate_parabola(c, &m);
+                else if (s.to - s.from >= 2) {
+                        c->spans[c->n_spans++] = (struct adaptive_span){m.middle, s.to};
+                        c->spans[c->n_spans++] = (struct adaptive_span){s.from, m.middle};
+                }
         }
         return false;
 }

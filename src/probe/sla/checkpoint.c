@@ -92,15 +92,21 @@ static struct json *checkpoint_json(struct arena *a, const struct checkpoint *c)
         return root;
 }
 
-static int save(const struct checkpoint *c, struct err *err)
+void checkpoint_write(const struct checkpoint *c, struct buf *out)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        json_write(checkpoint_json(&a, c), JSON_COMPACT, out);
+        buf_addc(out, '\n');
+}
+
+static int save(const struct checkpoint *c, struct err *err)
+{
         _cleanup_(buf_done) struct buf text = BUF_INIT(SLA_CHECKPOINT_MAX);
 
         if (!c->path)
                 return 0;
-        json_write(checkpoint_json(&a, c), JSON_COMPACT, &text);
-        buf_addc(&text, '\n');
+        checkpoint_write(c, &text);
         if (text.overflow)
                 return err_set(err, E_TOO_LARGE, "the checkpoint is larger than %d bytes",
                                SLA_CHECKPOINT_MAX);

@@ -90,16 +90,15 @@ static void keep_curve(struct profiling *w, const struct curves *c, const struct
         r->prefill_throughput = arena_new_array(&w->arena, double, curve->n);
         r->prefill_estimated = w->config->adaptive ? arena_new_array(&w->arena, bool, curve->n) : NULL;
         for (size_t i = 0; i < curve->n; i++) {
-                double y[ADAPTIVE_QUANTITIES] = {curve->y[i][0]};
+                double ttft = curve->y[i][0];
 
-                if (curve->state[i] == ADAPTIVE_LOST || curve->state[i] == ADAPTIVE_OPEN ||
-                    (curve->state[i] == ADAPTIVE_ESTIMATED && !adaptive_curve_at(curve, curve->x[i], y)))
+                if (curve->state[i] == ADAPTIVE_LOST || curve->state[i] == ADAPTIVE_OPEN)
                         continue;
                 if (r->prefill_estimated)
                         r->prefill_estimated[r->n_curve] = curve->state[i] == ADAPTIVE_ESTIMATED;
                 r->prefill_isl[r->n_curve] = curve->x[i];
-                r->prefill_ttft[r->n_curve] = y[0];
-                r->prefill_throughput[r->n_curve++] = sla_prefill_throughput(curve->x[i], y[0], c->stage.c);
+                r->prefill_ttft[r->n_curve] = ttft;
+                r->prefill_throughput[r->n_curve++] = sla_prefill_throughput(curve->x[i], ttft, c->stage.c);
         }
         if (!usable(w, c, r->n_curve, "prefill interpolation"))
                 r->n_curve = 0;
@@ -180,10 +179,6 @@ static int measure_row(struct surface *s, struct surface_row *row, struct err *e
         while (adaptive_curve_next(&row->curve, &i))
                 if (measure_point(s, row, i, err) < 0)
                         return -1;
-        for (i = 0; i < row->curve.n; i++)
-                if (row->curve.state[i] == ADAPTIVE_ESTIMATED &&
-                    !adaptive_curve_at(&row->curve, row->curve.x[i], row->curve.y[i]))
-                        row->curve.state[i] = ADAPTIVE_LOST;
         return 0;
 }
 

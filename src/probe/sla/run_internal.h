@@ -44,6 +44,7 @@ int checkpoint_add_failure(struct checkpoint *c, const struct checkpoint_key *ke
 int checkpoint_add_kv(struct checkpoint *c, const char *label, uint64_t kv, struct err *err) _must_check_;
 int checkpoint_choose(struct checkpoint *c, const char *prefill, const char *decode, struct err *err)
         _must_check_;
+void checkpoint_write(const struct checkpoint *c, struct buf *out); /* the file's text */
 DEFINE_CLEANUP_PTR(struct checkpoint *, checkpoint_free)
 
 /* ---- run.c: one run */
@@ -141,7 +142,8 @@ void adaptive_search_init(struct adaptive_search *s, size_t n, double target, do
 bool adaptive_search_next(struct adaptive_search *s, size_t *ret); /* false: nothing more is needed */
 void adaptive_search_add(struct adaptive_search *s, double latency, double throughput);
 
-/* A curve of N points, Y of two quantities each (the second may be all 0): ends and middles until straight lines predict. */
+/* A curve of N points, Y of two quantities each (the second may be all 0): ends and middles, until a
+ * straight line predicts a middle, or a parabola those of its halves; what lies between is estimated by it. */
 enum { ADAPTIVE_QUANTITIES = 2 };
 struct adaptive_curve {
         size_t n;
