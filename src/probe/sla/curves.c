@@ -3,7 +3,8 @@
  *
  * Upstream draws decode as a scattered surface of 100 x 100. Samples lie on rows of equal context, so no triangulation is
  * needed: a spline along each row, and straight lines from row to row, over 1/context. That is the natural measure there:
- * at equal KV usage the number of requests falls with the length of each, and time goes with the number of requests.
+ * at equal KV usage the number of requests falls with the length of each, and time goes with the number of requests. And not
+ * the throughput is drawn so, which bends, but throughput x ITL, the requests under way; both together give it.
  */
 #include <math.h>
 
@@ -160,12 +161,13 @@ double sla_spline_at(const struct sla_spline *s, double x)
 
 struct surface_row {
         double context;
-        struct sla_spline itl, throughput; /* over KV usage */
+        struct sla_spline itl, load; /* over KV usage; load: throughput x ITL */
 };
 
 struct sla_surface {
         struct surface_row *rows; /* by context */
         size_t n;
+        double most; /* throughput that was measured */
 };
 
 static int sample_cmp(const void *a, const void *b)
@@ -180,7 +182,8 @@ static int sample_cmp(const void *a, const void *b)
 static bool sample_valid(const struct sla_sample *s)
 {
         return isfinite(s->kv_usage) && s->kv_usage >= 0 && isfinite(s->context) && s->context > 0 &&
-               isfinite(s->itl) && s->itl >= 0 && isfinite(s->throughput) && s->throughput >= 0;
+               isfinite(s->itl) && s->itl > 0 && isfinite(s->throughput) && s->throughput >= 0 &&
+               isfinite(s->itl * s->throughput);
 }
 
 /* The N sorted samples of one context; what was measured more than once at one usage is their mean. */
@@ -188,21 +191,23 @@ static int row_init(struct arena *a, const struct sla_sample *v, size_t n, struc
                     struct err *err)
 {
         double *x = arena_new_array(a, double, n), *itl = arena_new_array(a, double, n),
-               *throughput = arena_new_array(a, double, n);
+               *load = arena_new_array(a, double, n);
         size_t points = 0, same;
 
         for (size_t i = 0; i < n; i += same, points++) {
+                double throughput = 0;
+
                 x[points] = v[i].kv_usage;
                 for (same = 0; i + same < n && v[i + same].kv_usage == v[i].kv_usage; same++) {
                         itl[points] += (v[i + same].itl - itl[points]) / (double)(same + 1);
-                        throughput[points] += (v[i + same].throughput - throughput[points]) /
-                                              (double)(same + 1);
+                        throughput += (v[i + same].throughput - throughput) / (double)(same + 1);
                 }
+                load[points] = throughput * itl[points];
         }
         ret->context = v[0].context;
         if (sla_spline_init(a, x, itl, points, &ret->itl, err) < 0)
                 return -1;
-        return sla_spline_init(a, x, throughput, points, &ret->throughput, err);
+        return sla_spline_init(a, x, load, points, &ret->load, err);
 }
 
 struct sla_surface *sla_surface_new(struct arena *a, const struct sla_sample *samples, size_t n,
@@ -214,12 +219,16 @@ struct sla_surface *sla_surface_new(struct arena *a, const struct sla_sample *sa
 
         if (n == 0)
                 return err_set(err, E_INVALID, "a surface needs at least one sample"), NULL;
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
                 if (!sample_valid(&samples[i]))
                         return err_set(err, E_INVALID,
-                                       "sample %zu of the surface has a member that is below 0 or no number",
+                                       "sample %zu of the surface needs a context and an ITL above 0, a KV "
+                                       "usage "
+                                       "and a throughput of 0 or more",
                                        i),
                                NULL;
+                s->most = fmax(s->most, samples[i].throughput);
+        }
         sorted = arena_memdup(a, samples, n * sizeof(*samples));
         qsort(sorted, n, sizeof(*sorted), sample_cmp);
         s->rows = arena_new_array(a, struct surface_row, n);
@@ -260,8 +269,11 @@ double sla_surface_throughput(const struct sla_surface *s, double kv_usage, doub
         const struct surface_row *below, *above;
         double t = rows_around(s, context, &below, &above);
 
-        return (1 - t) * sla_spline_at(&below->throughput, kv_usage) +
-               t * sla_spline_at(&above->throughput, kv_usage);
+        double load = (1 - t) * sla_spline_at(&below->load, kv_usage) +
+                      t * sla_spline_at(&above->load, kv_usage);
+
+        /* Between samples an ITL may come near to 0; nothing gets more than was ever seen by that. */
+        return fmin(s->most, load / sla_surface_itl(s, kv_usage, context));
 }
 
 double sla_surface_best(const struct sla_surface *s, double itl, double context, double *ret_usage)
