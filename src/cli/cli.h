@@ -28,12 +28,15 @@ struct program {
         const struct command *commands;
 };
 
+int cmd_load(int argc, char **argv);
 int cmd_manifests(int argc, char **argv);
 int cmd_node_pod(int argc, char **argv);
 int cmd_operator(int argc, char **argv);
 int cmd_relay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_sim(int argc, char **argv);
+int cmd_sla(int argc, char **argv);
 int cmd_sla_pick(int argc, char **argv);
 int cmd_sla_plan(int argc, char **argv);
 int cmd_stage(int argc, char **argv);

@@ -5,6 +5,9 @@ static const struct command commands[] = {
         {"operator", "carry out requests in a cluster", cmd_operator},
         {"manifests", "print what a cluster needs: the definitions of our kinds", cmd_manifests},
         {"validate", "check resource files before anything is created", cmd_validate},
+        {"load", "measure an inference server under load", cmd_load},
+        {"sim", "serve as a simulated inference engine, or tell what it must measure", cmd_sim},
+        {"sla", "find the mapping of a model that meets its latency targets", cmd_sla},
         {"node-pod", NULL, cmd_node_pod},
         {0},
 };

@@ -21,7 +21,7 @@ void profiling_note(struct profiling *w, const char *fmt, ...)
         va_start(ap, fmt);
         *vec_push(&w->notes) = arena_vprintf(&w->arena, fmt, ap);
         va_end(ap);
-        LOG_WARN(w->run->services.log, "Note", F_STR("note", w->notes.v[w->notes.n - 1]));
+        LOG_INFO(w->run->services.log, "Note", F_STR("note", w->notes.v[w->notes.n - 1]));
 }
 
 void profiling_phase(struct profiling *w, const char *phase, int64_t total, const char *fmt, ...)

@@ -42,7 +42,7 @@ static int write_config(struct profiling *w, const struct json *base, enum sla_r
         const char *dir = arena_printf(&a, "%s/%s", w->run->dir, name);
         struct json *deployment = sla_candidate_deployment(&a, base, w->config->backend, c, role, name);
 
-        json_write(deployment, JSON_PRETTY, &text);
+        yaml_write(deployment, &text);
         if (dir_make(dir, 0755, err) < 0)
                 return -1;
         return file_replace(arena_join(&a, dir, "/", "config.yaml"), buf_str(&text), 0644, err);
