@@ -192,7 +192,7 @@ static bool wait_end(struct local *l, int ms)
         return reap(l, l->pidfd >= 0 ? WNOHANG : 0);
 }
 
-void local_stop(struct local *l)
+void local_take_down(struct local *l)
 {
         if (l->pid > 0 && !l->reaped) {
                 (void)kill(-l->pid, SIGTERM);

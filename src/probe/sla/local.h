@@ -30,7 +30,7 @@ void local_output(const struct local *l, struct buf *out);
 /* "it exited with status 3: last line"; NULL: it still runs. */
 const char *local_end(struct local *l, struct arena *a);
 /* SIGTERM to the group, SIGKILL after a while; waits for its end. */
-void local_stop(struct local *l);
+void local_take_down(struct local *l);
 
 /* endpoint: waits until URL serves. */
 int local_wait_url(const char *url, struct local *l, const struct sla_target_config *c, struct err *err)

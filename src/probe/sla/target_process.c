@@ -80,7 +80,7 @@ void local_stop_candidate(struct sla_target *t, struct sla_server *s)
 {
         (void)t;
         if (s->data) {
-                local_stop(s->data);
+                local_take_down(s->data);
                 free(s->data);
         }
         s->data = NULL;
