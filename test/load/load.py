@@ -1,0 +1,543 @@
+#!/usr/bin/python3
+"""The load generator: what it measures against a simulated engine whose truth is known, faults, schedules, files, exits."""
+
+import asyncio
+import contextlib
+import csv
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from sonde_test import Process, diag, main, program, wait
+
+POD = program("sonde-pod")
+MODEL = {"model": "sim/m", "prefill": {"baseMs": 0.5, "perTokenUs": 1}, "kvTokensPerGpu": 10000000, "prefixCache": False,
+         "decode": {"baseMs": 2, "perRequestUs": 20, "perKvTokenNs": 0}}
+ISL, OSL = 64, 40
+SHARE, ABSOLUTE = 0.01, 0.3  # of the truth, or ms: the larger
+BUSY_SHARE, BUSY_ABSOLUTE, BUSY = 0.25, 5, 0.5  # on a machine that had less than this share of its time to give
+ATTEMPTS = 4
+
+
+def load(url, *arguments, code=0, first=False):
+    """The summary (-o json) and what was said on standard error; fails unless it exits with CODE (None: with any).
+
+    FIRST: before all else that runs on the machine."""
+    done = subprocess.run([POD, "load", url, "--model", "sim/m", "-o", "json", *map(str, arguments)], text=True, timeout=60,
+                          stdin=subprocess.DEVNULL, capture_output=True, check=False, preexec_fn=go_first if first else None)
+    assert code is None or done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return json.loads(done.stdout) if done.stdout else None, done.stderr
+
+
+def go_first(pid=0):
+    """Where that is allowed."""
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(10))
+
+
+def records(folder):
+    with open(os.path.join(folder, "profile_export.jsonl"), encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+@contextlib.contextmanager
+def sim(**model):
+    with tempfile.TemporaryDirectory(prefix="sonde-load-") as folder:
+        file, port_file = os.path.join(folder, "model.json"), os.path.join(folder, "port")
+        with open(file, "w", encoding="utf-8") as f:
+            json.dump({**MODEL, **model}, f)
+        with Process(POD, "sim", file, "--listen", "127.0.0.1:0", "--port-file", port_file) as process:
+            wait(lambda: os.path.exists(port_file), 20, "a port")
+            with open(port_file, encoding="utf-8") as f:
+                yield f"127.0.0.1:{int(f.read())}", file, process
+
+
+def truth(file, concurrency, requests, warmup):
+    done = subprocess.run([POD, "sim", file, "--truth", "--concurrency", str(concurrency), "--requests", str(requests),
+                           "--warmup", str(warmup), "--isl", str(ISL), "--osl", str(OSL)], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+# --- against the truth ------------------------------------------------------------------------------------------------
+
+
+def cpu_times():
+    """All and idle, in ticks, of the machine."""
+    with open("/proc/stat", encoding="utf-8") as f:
+        times = [int(t) for t in f.readline().split()[1:9]]
+    return sum(times), times[3] + times[4]
+
+
+def off(measured, true):
+    """Each of the two means: how many ms it is off, and how many it may be."""
+    for tag in "time_to_first_token", "inter_token_latency":
+        yield abs(measured[tag]["avg"] - true[tag]["avg"]), true[tag]["avg"]
+
+
+def means_are_the_truth(concurrency):
+    def test():
+        requests, warmup = max(2 * concurrency, 30), concurrency
+        with sim() as (address, file, server):
+            true = truth(file, concurrency, requests, warmup)
+            for attempt in range(ATTEMPTS):
+                if attempt:  # others had the processors
+                    go_first(server.pid)
+                before = cpu_times()
+                measured, said = load(f"http://{address}", "--concurrency", concurrency, "--request-count", requests,
+                                      "--warmup-request-count", warmup, "--isl", ISL, "--osl", OSL, code=None, first=attempt > 0)
+                after = cpu_times()
+                idle = (after[1] - before[1]) / max(after[0] - before[0], 1)
+                misses = list(off(measured, true))
+                diag(f"attempt {attempt + 1}: off by {', '.join(f'{o:.3f} of {t:.3f} ms' for o, t in misses)}; {idle:.0%} idle")
+                assert measured["request_count"]["avg"] == requests and not measured.get("error_request_count"), (measured, said)
+                assert measured["output_sequence_length"]["min"] == measured["output_sequence_length"]["max"] == OSL
+                assert measured["input_sequence_length"]["min"] == measured["input_sequence_length"]["max"] == ISL
+                if all(o <= max(SHARE * t, ABSOLUTE) for o, t in misses):
+                    return
+                assert idle < BUSY, f"the machine had time, and yet: {misses}"
+            diag("the machine was too busy for the exact figures: bench/load.py has them")
+            assert all(o <= max(BUSY_SHARE * t, BUSY_ABSOLUTE) for o, t in misses), misses
+
+    test.__doc__ = f"the means of TTFT and ITL are the truth's at concurrency {concurrency}"
+    return test
+
+
+def answers_may_come_whole():
+    """answers that come whole have a latency and no first token"""
+    with sim() as (address, _, _):
+        for kind in "chat", "completions":
+            found, _ = load(f"http://{address}", "--no-streaming", "--endpoint-type", kind, "--osl", 5, "--request-count", 4)
+            assert found["request_count"]["avg"] == 4 and found["output_sequence_length"]["avg"] == 5, found
+            assert found["request_latency"]["count"] == 4 and "time_to_first_token" not in found, found
+            found, _ = load(f"http://{address}", "--endpoint-type", kind, "--osl", 5, "--request-count", 4)
+            assert found["time_to_first_token"]["count"] == 4, found
+
+
+# --- a server that misbehaves: by a request's max_tokens it knows how -------------------------------------------------
+
+SSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+CHUNKED = SSE + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def event(text, **more):
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": text}, **more}]}, ensure_ascii=False).encode() + b"\n\n"
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+DONE = b"data: [DONE]\n\n"
+GOOD = [event("one"), event(" two"), event(" three"), event(" four", finish_reason="stop"), DONE]
+LAST = b"0\r\n\r\n"
+
+
+async def good(writer):
+    writer.write(CHUNKED)
+    for e in GOOD:
+        await asyncio.sleep(0.01)
+        writer.write(chunk(e))
+    writer.write(LAST)
+
+
+async def closes_mid_stream(writer):
+    writer.write(CHUNKED + chunk(GOOD[0]) + chunk(GOOD[1]))
+    return True
+
+
+async def ends_without_done(writer):
+    writer.write(CHUNKED + chunk(GOOD[0]) + LAST)
+
+
+async def closes_a_stream_without_length(writer):
+    writer.write(SSE + b"Connection: close\r\n\r\n" + GOOD[0])
+    return True
+
+
+async def resets(writer):
+    writer.write(CHUNKED + chunk(GOOD[0]))
+    await writer.drain()
+    await asyncio.sleep(0.02)
+    sock = writer.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+    return True
+
+
+async def splits_a_character(writer):
+    whole = event("\u00e9\U0001f600")  # how many tokens that is nobody knows
+    cut = whole.index("\U0001f600".encode()) + 2
+    writer.write(CHUNKED + chunk(whole[:cut]))
+    await writer.drain()
+    await asyncio.sleep(0.02)
+    writer.write(chunk(whole[cut:]) + b"".join(map(chunk, GOOD[1:])) + LAST)
+
+
+async def sends_half_a_character(writer):
+    writer.write(CHUNKED + chunk(b'data: {"choices":[{"index":0,"delta":{"content":"\xc3"}}]}\n\n') + b"".join(map(chunk, GOOD)) + LAST)
+
+
+async def single_bytes(writer):
+    data = CHUNKED + b"".join(chunk(bytes([b])) for e in GOOD for b in e) + LAST
+    for i in range(0, len(data), 7):
+        writer.write(data[i:i + 7])
+        if i % 70 == 0:
+            await writer.drain()
+            await asyncio.sleep(0)
+
+
+def refuses(status, text):
+    async def answer(writer):
+        body = json.dumps({"error": {"message": text}}).encode()
+        writer.write(b"HTTP/1.1 %d No\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (status, len(body), body))
+    return answer
+
+
+async def hangs_at_once(_):
+    await asyncio.sleep(60)
+
+
+async def hangs_mid_stream(writer):
+    writer.write(CHUNKED + chunk(GOOD[0]))
+    await asyncio.sleep(60)
+
+
+async def endless_header(writer):
+    writer.write(b"HTTP/1.1 200 OK\r\n")
+    with contextlib.suppress(ConnectionError):
+        for i in range(100000):
+            writer.write(b"X-%d: %s\r\n" % (i, b"x" * 500))
+            await writer.drain()
+    return True
+
+
+async def too_long_a_length(writer):
+    body = b"".join(GOOD)
+    writer.write(SSE + b"Content-Length: %d\r\n\r\n%s" % (len(body) + 100, body))
+    return True
+
+
+async def too_short_a_length(writer):
+    body = b"".join(GOOD)
+    writer.write(SSE + b"Content-Length: %d\r\n\r\n%s" % (len(body) - 20, body))
+
+
+async def no_http(writer):
+    writer.write(b"hello, who is there?\r\n\r\n")
+    return True
+
+
+async def no_json(writer):
+    writer.write(CHUNKED + chunk(b"data: {nonsense\n\n") + LAST)
+
+
+async def an_error_in_the_stream(writer):
+    writer.write(CHUNKED + chunk(GOOD[0]) + chunk(b'data: {"error": {"message": "out of memory"}}\n\n') + LAST)
+
+
+async def not_streamed(writer):
+    body = json.dumps({"choices": [{"message": {"content": "whole"}}]}).encode()
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+
+async def nothing_in_it(writer):
+    writer.write(CHUNKED + chunk(DONE) + LAST)
+
+
+async def too_large_an_event(writer):
+    writer.write(CHUNKED)
+    with contextlib.suppress(ConnectionError):
+        for _ in range(64):
+            writer.write(chunk(b"data: " + b"x" * 65536))
+            await writer.drain()
+    return True
+
+
+# What the server does, what becomes of the request (None: it succeeds), and a word of the message.
+FAULTS = [
+    (good, None, None), (closes_mid_stream, "ConnectionLost", "within the body"), (ends_without_done, "StreamCut", "DONE"),
+    (closes_a_stream_without_length, "StreamCut", "DONE"), (resets, "ConnectionLost", "broke|closed"),
+    (splits_a_character, None, None), (sends_half_a_character, "MalformedStream", "UTF-8"), (single_bytes, None, None),
+    (refuses(429, "slow down"), "HTTP 429", "slow down"), (refuses(500, "it broke"), "HTTP 500", "it broke"),
+    (refuses(404, "no such model"), "HTTP 404", "no such model"), (hangs_at_once, "Timeout", ""), (hangs_mid_stream, "Timeout", ""),
+    (endless_header, "TooLarge", "head"), (too_long_a_length, "ConnectionLost", "within the body"),
+    (too_short_a_length, "StreamCut|MalformedStream|ProtocolError", ""), (no_http, "ProtocolError", "HTTP"),
+    (no_json, "MalformedStream", "event"), (an_error_in_the_stream, "ServerError", "out of memory"),
+    (not_streamed, "NotStreamed", "--no-streaming"), (nothing_in_it, "EmptyAnswer", "content"),
+    (too_large_an_event, "TooLarge", "event"),
+]
+
+
+class Hostile:
+    """Serves FAULTS[max_tokens - 1] in a thread; `asked` has the heads and bodies of all requests."""
+
+    def __init__(self, tls=None):
+        self.asked = []
+        self._tls = tls
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    async def _serve(self, reader, writer):
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = int(re.search(r"content-length: (\d+)", head, re.I)[1])
+                body = json.loads(await reader.readexactly(length))
+                self.asked.append((head, body))
+                answer = FAULTS[body.get("max_tokens", 1) - 1][0]
+                if await answer(writer):
+                    break
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def _run(self):
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=512, ssl=self._tls))
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        self._loop.run_forever()
+
+    def __enter__(self):
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_):
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._end())
+        self._loop.close()
+
+    async def _end(self):
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    @property
+    def url(self):
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+
+
+def write_trace(folder, lines):
+    path = os.path.join(folder, "trace.jsonl")
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(json.dumps(line) + "\n" for line in lines)
+    return path
+
+
+def every_fault_ends_its_request_alone():
+    """every fault ends its request with an error of its own, and the others are as they were"""
+    kinds = [i for fault in range(1, len(FAULTS)) for i in (0, fault)] + [0] * 10
+    with tempfile.TemporaryDirectory(prefix="sonde-load-") as folder, Hostile() as server:
+        trace = write_trace(folder, [{"input_length": 10, "output_length": k + 1} for k in kinds])
+        found, said = load(server.url, "--input-file", trace, "--concurrency", 8, "--request-timeout-seconds", 2,
+                           "--artifact-dir", folder)
+        seen = records(folder)
+    assert [r["metadata"]["session_num"] for r in seen] == list(range(len(kinds))), seen
+    for kind, record in zip(kinds, seen):
+        name, wanted, word = FAULTS[kind][0].__name__, FAULTS[kind][1], FAULTS[kind][2]
+        if wanted is None:
+            assert record["error"] is None, (name, record)
+            assert record["metrics"]["output_sequence_length"]["value"] == 4 or name == "splits_a_character", (name, record)
+        else:
+            assert re.fullmatch(wanted, record["error"]["type"]) and re.search(word, record["error"]["message"]), (name, record)
+    for record in (r for k, r in zip(kinds, seen) if k == 0):
+        assert record["metrics"]["time_to_first_token"]["value"] >= 9, record
+        assert len(record["metrics"]["inter_chunk_latency"]["value"]) == 3, record
+    succeeded = sum(FAULTS[k][1] is None for k in kinds)
+    assert found["request_count"]["avg"] == succeeded and found["error_request_count"]["avg"] == len(kinds) - succeeded, found
+    assert sum(e["count"] for e in found["error_summary"]) == len(kinds) - succeeded, found["error_summary"]
+
+
+# --- schedules ----------------------------------------------------------------------------------------------------------
+
+
+def an_open_loop_keeps_its_schedule():
+    """an open loop sends by the clock, and says how late it was"""
+    with sim() as (address, _, _), tempfile.TemporaryDirectory(prefix="sonde-load-") as folder:
+        for pattern in "constant", "poisson", "gamma":
+            found, _ = load(f"http://{address}", "--request-rate", 100, "--arrival-pattern", pattern, "--request-count", 60,
+                            "--isl", 10, "--osl", 3, "--artifact-dir", folder, "--random-seed", 7, code=None)
+            assert found["request_count"]["avg"] == 60, found
+            starts = [r["metadata"]["request_start_ns"] / 1e9 - r["sonde"]["lateness_us"] / 1e6 for r in records(folder)]
+            gaps = [b - a for a, b in zip(starts, starts[1:])]  # of the schedule, whatever the machine did
+            if pattern == "constant":
+                assert all(abs(g - 0.01) < 1e-4 for g in gaps), gaps
+            else:
+                assert 0.3 < sum(gaps) < 1.5 and max(gaps) > 0.015, gaps
+
+
+def a_duration_ends_the_run():
+    """a duration ends the sending, the grace period what is under way"""
+    with sim(decode={"baseMs": 20}) as (address, _, _):
+        began = time.monotonic()
+        found, _ = load(f"http://{address}", "--benchmark-duration", 1, "--benchmark-grace-period", 0, "--concurrency", 4,
+                        "--isl", 10, "--osl", 10)
+        assert found["request_count"]["avg"] >= 4 and found["sonde"]["cancelled_request_count"] == 4, found
+        found, _ = load(f"http://{address}", "--benchmark-duration", "300ms", "--concurrency", 2, "--isl", 10, "--osl", 10)
+        assert found["request_count"]["avg"] >= 2 and found["sonde"]["cancelled_request_count"] == 0, found
+        assert time.monotonic() - began >= 1.3
+
+
+def a_trace_is_replayed():
+    """a trace is replayed in its own time, with its own prompts"""
+    lines = [{"timestamp": 5000, "input_length": 30, "output_length": 1, "hash_ids": [7]},
+             {"timestamp": 5100, "text_input": "what is this", "output_length": 1},
+             {"timestamp": 5250, "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "why?"}], "output_length": 1},
+             {"timestamp": 5300, "input_length": 20, "output_length": 1, "hash_ids": [7]}]
+    with tempfile.TemporaryDirectory(prefix="sonde-load-") as folder, Hostile() as server:
+        load(server.url, "--input-file", write_trace(folder, lines), "--artifact-dir", folder, code=None)
+        bodies = [body for _, body in server.asked]
+        assert bodies[1]["messages"] == [{"role": "user", "content": "what is this"}], bodies[1]
+        assert bodies[2]["messages"] == lines[2]["messages"], bodies[2]
+        first, last = (bodies[i]["messages"][0]["content"].split() for i in (0, 3))
+        assert len(first) == 30 and len(last) == 20 and first[:20] == last, (first, last)
+        due = [r["metadata"]["request_start_ns"] / 1e6 - r["sonde"]["lateness_us"] / 1e3 for r in records(folder)]
+        assert all(abs(d - due[0] - at) < 0.1 for d, at in zip(due, (0, 100, 250, 300))), due
+        for bad, word in (({"input_length": 0}, "input_length"), ({"nothing": 1}, "input_length"), ([], "object"),
+                          ({"input_length": 5, "delay": 3}, "delay"), ({"timestamp": -1, "input_length": 5}, "timestamp")):
+            _, said = load(server.url, "--input-file", write_trace(folder, [{"input_length": 3}, bad]), code=1)
+            assert "line 2" in said and word in said, said
+
+
+# --- files ----------------------------------------------------------------------------------------------------------------
+
+
+def the_files_say_the_same():
+    """the files in the artifact directory read back as what was measured"""
+    with sim() as (address, _, _), tempfile.TemporaryDirectory(prefix="sonde-load-") as folder:
+        found, _ = load(f"http://{address}", "--concurrency", 4, "--request-count", 20, "--warmup-request-count", 4, "--osl", 6,
+                        "--isl", 12, "--goodput", "time_to_first_token:10000 request_latency:10000", "--artifact-dir", folder,
+                        "--extra-inputs", "ignore_eos:true", "--extra-inputs", "user:someone", "--num-dataset-entries", 5, code=None)
+        with open(os.path.join(folder, "profile_export_aiperf.json"), encoding="utf-8") as f:
+            assert json.load(f) == found
+        seen = records(folder)
+        assert len(seen) == 20 and {r["metadata"]["benchmark_phase"] for r in seen} == {"profiling"}, seen
+        for tag in "time_to_first_token", "inter_token_latency", "request_latency":
+            values = [r["metrics"][tag]["value"] for r in seen]
+            assert abs(sum(values) / 20 - found[tag]["avg"]) < 1e-6 and max(values) == found[tag]["max"], tag
+        assert found["good_request_count"]["avg"] == 20, found
+        with open(os.path.join(folder, "profile_export_aiperf.csv"), encoding="utf-8") as f:
+            rows = list(csv.reader(f))
+        ttft = next(r for r in rows if r and r[0].startswith("Time to First Token"))
+        assert abs(float(ttft[1]) - found["time_to_first_token"]["avg"]) < 0.01, ttft
+        with open(os.path.join(folder, "inputs.json"), encoding="utf-8") as f:
+            inputs = json.load(f)["data"]
+        assert len(inputs) == 5, len(inputs)
+        payload = inputs[0]["payloads"][0]
+        assert payload["ignore_eos"] is True and payload["user"] == "someone" and payload["max_tokens"] == 6, payload
+        assert len(payload["messages"][0]["content"].split()) == 12, payload
+
+
+def keys_are_sent_and_never_shown():
+    """headers and key come from files and are in no output, also with TLS"""
+    with tempfile.TemporaryDirectory(prefix="sonde-load-") as folder:
+        paths = {name: os.path.join(folder, name) for name in ("key", "headers", "cert.pem", "key.pem")}
+        with open(paths["key"], "w", encoding="utf-8") as f:
+            f.write("sk-very-secret\n")
+        with open(paths["headers"], "w", encoding="utf-8") as f:
+            f.write("X-Tenant: blue\n\nX-Other-Secret: hush-hush\n")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=load", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", paths["key.pem"],
+                        "-out", paths["cert.pem"]], check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(paths["cert.pem"], paths["key.pem"])
+        with Hostile(tls=context) as server:
+            secrets = ("--api-key-file", paths["key"], "--header-file", paths["headers"], "--request-count", 12, "--concurrency", 3)
+            found, said = load(server.url, *secrets, "--ca-file", paths["cert.pem"], "--workers-max", 3,
+                               "--artifact-dir", os.path.join(folder, "out"), code=None)
+            assert found["request_count"]["avg"] == 12 and not found["sonde"]["kernel_stamps"], found
+            for head, _ in server.asked:
+                assert "Authorization: Bearer sk-very-secret\r\n" in head and "X-Tenant: blue\r\n" in head, head
+            texts = [json.dumps(found), said]
+            for name in os.listdir(os.path.join(folder, "out")):
+                with open(os.path.join(folder, "out", name), encoding="utf-8") as f:
+                    texts.append(f.read())
+            assert not any("very-secret" in t or "hush-hush" in t for t in texts)
+            _, said = load(server.url, *secrets, code=1)
+            assert "certificate" in said, said
+            _, said = load(server.url, *secrets, "--insecure-skip-tls-verify", code=None)
+            assert "not verified" in said, said
+
+
+# --- exits ----------------------------------------------------------------------------------------------------------------
+
+
+def wrong_usage_is_said():
+    """what makes no sense is one sentence and exit 2"""
+    url = "http://127.0.0.1:9"
+    for arguments in ([], [url], [url, "--model", "m", "x"], *([url, "--model", "m", *more] for more in (
+            ["--request-rate", "fast"], ["--arrival-pattern", "weekly", "--request-rate", "1"], ["--arrival-pattern", "gamma"],
+            ["--goodput", "speed:9"], ["--extra-inputs", "x"], ["--endpoint-type", "images"], ["--streaming", "--no-streaming"],
+            ["--request-count", "0"], ["-o", "xml"], ["--api-key-file", "/nowhere"], ["--benchmark-duration", "soon"]))):
+        done = subprocess.run([POD, "load", *arguments], capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 2 and done.stderr.startswith("sonde-pod: ") and done.stderr.count("\n") == 1, (arguments, done)
+
+
+def no_success_is_exit_1():
+    """nobody listening and nothing but failures are exit 1"""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    _, said = load(f"http://127.0.0.1:{port}", code=1)
+    assert "refused" in said, said
+    with Hostile() as server, tempfile.TemporaryDirectory(prefix="sonde-load-") as folder:
+        trace = write_trace(folder, [{"input_length": 3, "output_length": [f[1] for f in FAULTS].index("HTTP 500") + 1}] * 4)
+        found, said = load(server.url, "--input-file", trace, code=1)
+        assert "no request succeeded" in said and found["error_request_count"]["avg"] == 4, (found, said)
+
+
+def a_client_that_was_late_is_exit_3():
+    """a client that did not run when it had to marks its numbers invalid"""
+    with sim() as (address, _, _), tempfile.TemporaryDirectory(prefix="sonde-load-") as folder:
+        with Process(POD, "load", f"http://{address}", "--model", "sim/m", "--request-rate", "200", "--request-count", "300",
+                     "--arrival-pattern", "constant", "--isl", "10", "--osl", "3", "-o", "json", "--artifact-dir", folder) as p:
+            time.sleep(0.5)
+            p.signal(signal.SIGSTOP)
+            time.sleep(0.5)
+            p.signal(signal.SIGCONT)
+            assert p.wait(30) == 3, p.lines
+            assert any("the client was the bottleneck" in line for line in p.lines), p.lines
+        with open(os.path.join(folder, "profile_export_aiperf.json"), encoding="utf-8") as f:
+            assert "bottleneck" in json.load(f)["sonde"]["invalid"]
+
+
+def an_interrupted_run_keeps_what_there_is():
+    """ctrl-C prints what there is and exits with 130"""
+    with sim(decode={"baseMs": 20}) as (address, _, _), tempfile.TemporaryDirectory(prefix="sonde-load-") as folder:
+        with Process(POD, "load", f"http://{address}", "--model", "sim/m", "--concurrency", "4", "--benchmark-duration", "60",
+                     "--isl", "10", "--osl", "5", "--artifact-dir", folder) as p:
+            time.sleep(1)
+            p.signal(signal.SIGINT)
+            assert p.wait(10) == 130, p.lines
+            assert any("Time to first token" in line for line in p.lines), p.lines
+        with open(os.path.join(folder, "profile_export_aiperf.json"), encoding="utf-8") as f:
+            found = json.load(f)
+        assert found["was_cancelled"] and found["request_count"]["avg"] > 0, found
+
+
+def progress_is_lines_without_a_terminal():
+    """without a terminal progress is a line every few seconds"""
+    with sim(decode={"baseMs": 20}) as (address, _, _):
+        _, said = load(f"http://{address}", "--benchmark-duration", 5.5, "--isl", 10, "--osl", 5)
+        assert re.fullmatch(r"load: \d+ requests, 9\d %, .*\n", said), said
+
+
+main(*map(means_are_the_truth, (1, 32, 256, 1000)), answers_may_come_whole, every_fault_ends_its_request_alone,
+     an_open_loop_keeps_its_schedule, a_duration_ends_the_run, a_trace_is_replayed, the_files_say_the_same,
+     keys_are_sent_and_never_shown, wrong_usage_is_said, no_success_is_exit_1, a_client_that_was_late_is_exit_3,
+     an_interrupted_run_keeps_what_there_is, progress_is_lines_without_a_terminal)
