@@ -3,25 +3,11 @@
  * upstream's would refuse, or run for an hour with and then fail. Keys are read in camelCase and in snake_case, as there.
  */
 #include "kinds/dgdr/spec_internal.h"
+#include "probe/probe.h"
 
 #define CONFIG_PATH "spec.profilingConfig.config"
 
 enum { CONFIG_TEXT_MAX = 100 * 1024 /* it is one argument of a command, of which Linux takes 128 KiB */ };
-
-static const char *snake_case(struct arena *a, const char *camel)
-{
-        char *out = arena_alloc(a, 2 * strlen(camel) + 1), *p = out;
-
-        for (; *camel; camel++) {
-                bool upper = *camel >= 'A' && *camel <= 'Z';
-
-                if (upper)
-                        *p++ = '_';
-                *p++ = upper ? (char)(*camel - 'A' + 'a') : *camel;
-        }
-        *p = '\0';
-        return out;
-}
 
 static const char *path_of(struct wrongs *w, const char *section, const char *key)
 {
@@ -32,15 +18,10 @@ static const char *path_of(struct wrongs *w, const char *section, const char *ke
 static const struct json *setting(struct wrongs *w, const struct json *config, const char *section,
                                   const char *key, const char **path)
 {
-        const struct json *object = json_at(config, section), *value = json_at(object, key);
-        const char *snake = snake_case(w->arena, key);
+        const struct json *value = sla_setting(w->arena, config, section, key, path);
 
-        *path = path_of(w, section, key);
-        if (!value && json_at(object, snake)) {
-                value = json_at(object, snake);
-                *path = path_of(w, section, snake);
-        }
-        return json_is(value, JSON_NULL) ? NULL : value;
+        *path = arena_join(w->arena, CONFIG_PATH, ".", *path);
+        return value;
 }
 
 /* ---- shape */
@@ -64,7 +45,7 @@ static void check_spelled_once(struct wrongs *w, const struct json *config)
 {
         json_foreach (section, config)
                 json_foreach (value, json_is(section, JSON_OBJECT) ? section : NULL) {
-                        const char *snake = snake_case(w->arena, value->key);
+                        const char *snake = sla_snake_case(w->arena, value->key);
                         const struct json *other = streq(snake, value->key) ? NULL : json_at(section, snake);
 
                         if (other && !json_equal(value, other))

@@ -33,7 +33,7 @@ enum {
 
 /* ---- both spellings */
 
-static const char *snake_case(struct arena *a, const char *camel)
+const char *sla_snake_case(struct arena *a, const char *camel)
 {
         char *out = arena_alloc(a, 2 * strlen(camel) + 1), *p = out;
 
@@ -51,7 +51,7 @@ static const char *snake_case(struct arena *a, const char *camel)
 static const struct json *either(struct arena *a, const struct json *object, const char *key,
                                  const char **spelling)
 {
-        const char *snake = snake_case(a, key);
+        const char *snake = sla_snake_case(a, key);
         const struct json *value = json_at(object, key), *other = value ? NULL : json_at(object, snake);
 
         *spelling = other ? snake : key;

@@ -173,6 +173,7 @@ struct sla_config {
         usec_t deploy_timeout;
         bool adaptive, dry_run, use_mocker;
 };
+const char *sla_snake_case(struct arena *a, const char *camel);
 /* SECTION.KEY (camelCase; SECTION NULL: of the whole) in the spelling that is there, whose path is in RET_PATH, which may be
  * NULL. NULL: neither is there, or it is null. */
 const struct json *sla_setting(struct arena *a, const struct json *config, const char *section,
