@@ -6,15 +6,17 @@
 #include "probe/sla/output_internal.h"
 #include "probe/sla/svg.h"
 
-enum { CURVE_STEPS = 120 };
+enum { CURVE_STEPS = 120, MODEL_SHOWN = 60 };
 
-/* "model on vllm, 3 000 tokens in, 500 out" */
+/* "model on vllm, 3 000 tokens in, 500 out"; a long name is cut. */
 static const char *note_of(struct arena *a, const struct sla_results *r)
 {
         const struct sla_config *c = r->config;
+        size_t n = strlen(c->model), cut = utf8_cut(c->model, n, MODEL_SHOWN);
 
-        return arena_printf(a, "%s on %s, %llu tokens in, %llu out", c->model, c->backend,
-                            (unsigned long long)c->isl, (unsigned long long)c->osl);
+        return arena_printf(a, "%.*s%s on %s, %s tokens in, %s out", (int)cut, c->model,
+                            cut < n ? "\xe2\x80\xa6" : "", c->backend, sla_figure(a, (double)c->isl),
+                            sla_figure(a, (double)c->osl));
 }
 
 static struct svg_plot plot_of(struct arena *a, const struct sla_results *r, const char *title,
@@ -104,6 +106,7 @@ static bool draw_prefill(struct arena *a, const struct sla_results *r, struct bu
         p.n = all_series(a, r->prefill, r->n_prefill, mapping_name, true, series);
         p.legend = "Mapping";
         p.x_target = at_most(a, r->config->ttft);
+        p.log_x = true;
         if (row)
                 choose(&p, row, arena_printf(a, "chosen: %s", row->candidate.label));
         svg_draw(&p, out);
@@ -123,6 +126,7 @@ static bool draw_decode(struct arena *a, const struct sla_results *r, struct buf
         p.n = all_series(a, r->decode, r->n_decode, label_name, false, series);
         p.legend = "Mapping";
         p.x_target = at_most(a, r->config->itl);
+        p.log_x = true;
         if (row)
                 choose(&p, row,
                        arena_printf(a, "chosen: %s, %llu at once", row->candidate.label,
@@ -194,6 +198,7 @@ static bool draw_cost(struct arena *a, const struct sla_results *r, struct buf *
         }
         p.series = series;
         p.legend = "Time to first token";
+        p.log_y = true;
         p.note = arena_printf(a, "%s; $%.2f for a GPU and hour", p.note, SLA_GPU_COST);
         p.x_target = (struct svg_target){
                 SVG_AT_LEAST, 1000 / r->config->itl,

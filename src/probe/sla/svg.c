@@ -3,7 +3,7 @@
 #include <math.h>
 
 enum {
-        LEFT = 82,
+        LEFT = 92,
         RIGHT = 28,
         TOP = 78,
         BOTTOM = 60,
@@ -12,7 +12,6 @@ enum {
         TONES = 7,
         SHAPES = 6,
         BOXES = 128,
-        CHAR = 7, /* the width of a character of labels, about */
         LINE = 20,
 };
 
@@ -47,7 +46,7 @@ double svg_step(double span, unsigned n)
         raw = span / n;
         power = pow(10, floor(log10(raw)));
         f = raw / power;
-        return power * (f <= 1.0001 ? 1 : f <= 2.0001 ? 2 : f <= 5.0001 ? 5 : 10);
+        return power * (f < 1.5 ? 1 : f < 3.2 ? 2 : f < 7.1 ? 5 : 10);
 }
 
 void svg_number(struct buf *out, double value, double step)
@@ -98,11 +97,11 @@ static void cover_target(struct axis *a, const struct svg_target *t)
                 cover(a, t->at);
 }
 
-static void finish(struct axis *a)
+static void finish(struct axis *a, bool may_be_log)
 {
         if (!a->filled)
                 a->min = 0, a->max = 1;
-        a->log = a->min > 0 && a->max / a->min > SVG_LOG_SPAN;
+        a->log = may_be_log && a->min > 0 && a->max / a->min > SVG_LOG_SPAN;
         if (a->log) {
                 a->min = pow(10, floor(log10(a->min) + 1e-9));
                 a->max *= 1.15;
@@ -158,19 +157,21 @@ struct sheet {
 static void find_axes(struct sheet *s)
 {
         const struct svg_plot *p = s->p;
+        size_t named = 0;
 
         for (size_t i = 0; i < p->n; i++) {
-                s->legend = s->legend || p->series[i].name;
+                named += p->series[i].name != NULL;
                 for (size_t k = 0; k < p->series[i].n; k++)
                         if (isfinite(p->series[i].x[k]) && isfinite(p->series[i].y[k])) {
                                 cover(&s->x, p->series[i].x[k]);
                                 cover(&s->y, p->series[i].y[k]);
                         }
         }
+        s->legend = named > 1; /* one needs no telling apart */
         cover_target(&s->x, &p->x_target);
         cover_target(&s->y, &p->y_target);
-        finish(&s->x);
-        finish(&s->y);
+        finish(&s->x, p->log_x);
+        finish(&s->y, p->log_y);
         s->x.from = LEFT;
         s->x.to = SVG_WIDTH - RIGHT - (s->legend ? LEGEND : 0);
         s->y.from = SVG_HEIGHT - BOTTOM;
@@ -354,27 +355,24 @@ static void draw_x_target(struct sheet *s, const struct svg_target *t)
                 "sp-target-ink sp-small", label);
 }
 
+/* Where the line of the target is, or the end of the axis that is nearer to it. */
+static double y_target_at(const struct sheet *s, const struct svg_target *t)
+{
+        return t->at > s->y.max ? s->y.to : t->at < s->y.min ? s->y.from : place(&s->y, t->at);
+}
+
 static void draw_y_target(struct sheet *s, const struct svg_target *t)
 {
-        bool above = t->at > s->y.max, below = t->at < s->y.min;
-        double at = above ? s->y.to : below ? s->y.from : place(&s->y, t->at);
-        char label[128];
+        double at = y_target_at(s, t);
 
         if (t->side == SVG_NONE || !isfinite(t->at))
                 return;
-        snprintf(label, sizeof(label), "%s%s",
-                 above   ? "\xe2\x86\x91 "
-                 : below ? "\xe2\x86\x93 "
-                         : "",
-                 t->label ? t->label : "");
         if (t->side == SVG_AT_MOST)
                 shade(s, s->x.from, s->y.to, s->x.to, at);
         else
                 shade(s, s->x.from, at, s->x.to, s->y.from);
-        if (!above && !below)
+        if (t->at <= s->y.max && t->at >= s->y.min)
                 line_at(s, "sp-target", s->x.from, at, s->x.to, at);
-        text_at(s, s->x.to - 6, at < s->y.to + 24 ? at + 16 : at - 6, "end", "sp-target-ink sp-small sp-halo",
-                label);
 }
 
 /* ---- points */
@@ -455,10 +453,31 @@ static bool is_free(const struct sheet *s, struct box b)
         return true;
 }
 
-/* Right of the point, left, above, below, and further away; nowhere: left out, for the tables have it, too. */
+/* About as wide as it is drawn; bold ones are wider. */
+static double width_of(const char *text, const char *class)
+{
+        size_t chars = 0;
+
+        for (const char *c = text; *c; c++)
+                chars += (*c & 0xc0) != 0x80;
+        return (double)chars * (strstr(class, "sp-bold") ? 8.4 : 6.9);
+}
+
+/* At the first of TRIES that is free; none: left out, for the tables have it, too. */
+static void label_in(struct sheet *s, const struct box *tries, size_t n, const char *text, const char *class)
+{
+        for (size_t i = 0; i < n; i++)
+                if (is_free(s, tries[i])) {
+                        take(s, tries[i]);
+                        text_at(s, tries[i].x + tries[i].w / 2, tries[i].y + 12, "middle", class, text);
+                        return;
+                }
+}
+
+/* Right of the point, left, above, below, and further away. */
 static void label_at(struct sheet *s, double x, double y, const char *text, const char *class, double gap)
 {
-        double w = (double)strlen(text) * CHAR;
+        double w = width_of(text, class);
         const struct box tries[] = {
                 {x + gap, y - 8, w, 15},          {x - gap - w, y - 8, w, 15},
                 {x - w / 2, y - gap - 15, w, 15}, {x - w / 2, y + gap, w, 15},
@@ -466,12 +485,26 @@ static void label_at(struct sheet *s, double x, double y, const char *text, cons
                 {x + gap, y + gap - 2, w, 15},    {x - gap - w, y + gap - 2, w, 15},
         };
 
+        label_in(s, tries, ARRAY_LEN(tries), text, class);
+}
+
+/* Above or below the line, at its ends or in between. */
+static void label_y_target(struct sheet *s, const struct svg_target *t)
+{
+        static const char class[] = "sp-target-ink sp-small sp-halo";
+        const char *arrow = t->at > s->y.max ? "\xe2\x86\x91 " : t->at < s->y.min ? "\xe2\x86\x93 " : "";
+        double at = y_target_at(s, t), w, span = s->x.to - s->x.from;
+        struct box tries[10];
+        char label[128];
+
+        if (t->side == SVG_NONE || !isfinite(t->at))
+                return;
+        snprintf(label, sizeof(label), "%s%s", arrow, t->label ? t->label : "");
+        w = width_of(label, class);
         for (size_t i = 0; i < ARRAY_LEN(tries); i++)
-                if (is_free(s, tries[i])) {
-                        take(s, tries[i]);
-                        text_at(s, tries[i].x, tries[i].y + 12, "start", class, text);
-                        return;
-                }
+                tries[i] = (struct box){s->x.to - 6 - w - span * 0.22 * (double)(i / 2),
+                                        i % 2 ? at + 4 : at - 18, w, 15};
+        label_in(s, tries, ARRAY_LEN(tries), label, class);
 }
 
 static void take_marks(struct sheet *s)
@@ -486,11 +519,18 @@ static void take_marks(struct sheet *s)
         }
 }
 
+/* It has a label of its own. */
+static bool is_chosen(const struct svg_plot *p, const struct svg_series *series, size_t i)
+{
+        return p->has_chosen && p->chosen && p->chosen_x == series->x[i] && p->chosen_y == series->y[i];
+}
+
 static void draw_labels(struct sheet *s)
 {
         const struct svg_plot *p = s->p;
 
         take_marks(s);
+        label_y_target(s, &p->y_target);
         if (p->has_chosen && isfinite(p->chosen_x) && isfinite(p->chosen_y)) {
                 double x = place(&s->x, p->chosen_x), y = place(&s->y, p->chosen_y);
 
@@ -502,7 +542,7 @@ static void draw_labels(struct sheet *s)
                 const struct svg_series *series = &p->series[i];
 
                 for (size_t k = 0; series->labels && k < series->n; k++)
-                        if (series->labels[k] && is_point(series, k))
+                        if (series->labels[k] && is_point(series, k) && !is_chosen(p, series, k))
                                 label_at(s, place(&s->x, series->x[k]), place(&s->y, series->y[k]),
                                          series->labels[k], "sp-soft sp-small sp-halo", 10);
         }

@@ -5,13 +5,13 @@
  * light or dark as its reader's screen is. Colours are those of Okabe and Ito, which colour-blind eyes tell apart, and
  * every series has a mark of its own shape besides; series in order (context lengths) go from dark to light.
  *
- * Points that are not finite are left out. An axis whose values span more than SVG_LOG_SPAN is logarithmic.
+ * Points that are not finite are left out. An axis that may be logarithmic is so where its values span more than SVG_LOG_SPAN.
  */
 #pragma once
 
 #include "base/base.h"
 
-enum { SVG_WIDTH = 860, SVG_HEIGHT = 480, SVG_LOG_SPAN = 200, SVG_LEGEND_MAX = 16 };
+enum { SVG_WIDTH = 860, SVG_HEIGHT = 480, SVG_LOG_SPAN = 30, SVG_LEGEND_MAX = 16 };
 
 struct svg_series {
         const char *name; /* in the legend; NULL: not in it */
@@ -33,6 +33,7 @@ struct svg_target {
 struct svg_plot {
         const char *title, *note; /* note: a line below it; may be NULL */
         const char *x_label, *y_label;
+        bool log_x, log_y; /* may be logarithmic */
         const struct svg_series *series;
         size_t n;
         bool ordered;
