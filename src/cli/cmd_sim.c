@@ -132,16 +132,14 @@ static int tell_truth(struct arena *a, const struct sim_model *m, const struct s
                 .isl = o->isl,
                 .osl = o->osl,
                 .prompts = o->prompts,
+                .simulated = true,
         };
         struct load_report report = {.has_numbers = true, .tokenizer = "simulated"};
         _cleanup_(buf_done) struct buf text = BUF_INIT(MODEL_MAX);
-        struct json *root;
 
         if (sim_truth(m, &load, &report.summary, err) < 0)
                 return -1;
-        root = load_summary_json(a, &config, &report);
-        json_set(a, root, "simulated", json_truth(a, true));
-        json_write(root, JSON_PRETTY, &text);
+        json_write(load_summary_json(a, &config, &report), JSON_PRETTY, &text);
         buf_addc(&text, '\n');
         return fd_write_all(STDOUT_FILENO, buf_str(&text), err);
 }
