@@ -17,7 +17,8 @@ static struct sim_target *of(struct sla_target *t)
         return CONTAINER_OF(t, struct sim_target, base);
 }
 
-/* The model of one candidate: its GPUs and mapping, and for prefill, as upstream's profiler has it, no prefix cache. */
+/* The model of one candidate: its GPUs and mapping, and for prefill, as upstream's profiler has it, no prefix cache and one
+ * request at a time on each rank, which is what TTFT of a burst is worked out from. */
 static int candidate_model(struct sim_target *t, const struct sla_candidate *c, enum sla_role role,
                            struct json **ret, struct err *err)
 {
@@ -27,9 +28,13 @@ static int candidate_model(struct sim_target *t, const struct sla_candidate *c, 
         m = json_copy(&t->arena, t->model.root);
         json_set(&t->arena, m, "gpus", json_u64(&t->arena, c->gpus));
         json_set(&t->arena, m, "mapping", json_string(&t->arena, sim_mappings[c->mapping]));
-        if (role == SLA_PREFILL)
+        if (role == SLA_PREFILL) {
                 json_set(&t->arena, m, "prefixCache", json_truth(&t->arena, false));
-        if (!json_at(m, "backend"))
+                json_set(&t->arena, m, "maxBatch", json_u64(&t->arena, 1));
+        }
+        if (t->c.config->model)
+                json_set(&t->arena, m, "model", json_string(&t->arena, t->c.config->model));
+        if (t->c.config->backend)
                 json_set(&t->arena, m, "backend", json_string(&t->arena, t->c.config->backend));
         *ret = m;
         return sim_model_read(&t->arena, m, "the simulation's model", &t->truth, err);
