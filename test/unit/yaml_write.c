@@ -236,14 +236,12 @@ static unsigned depth_of(const struct json *j)
 
 static void test_the_documents_of_the_json_tests_survive(void **state)
 {
-        const char *root = getenv("SONDE_SOURCE"); /* else from where tests are started */
-        _cleanup_(free_ptr) char *path = xasprintf("%s/test/data/json/accept", root ? root : ".");
+        static const char path[] = "test/data/json/accept";
         DIR *dir = opendir(path);
         size_t n = 0;
 
         (void)state;
-        if (!dir)
-                skip();
+        assert_non_null(dir);
         for (struct dirent *e; (e = readdir(dir));) {
                 _cleanup_(arena_done) struct arena a = ARENA_INIT;
                 _cleanup_(buf_done) struct buf text = BUF_INIT(8 << 20);
