@@ -279,6 +279,7 @@ static int profile(struct session *s)
         run.target = s->target;
         run.services = services;
         run.dir = s->dir;
+        run.request = getenv("DGDR_NAME");
         run.what = what_is_measured(s);
         if (sla_run(&run, &err) == 0)
                 return 0;

@@ -42,6 +42,7 @@ static int write_config(struct profiling *w, const struct json *base, enum sla_r
         const char *dir = arena_printf(&a, "%s/%s", w->run->dir, name);
         struct json *deployment = sla_candidate_deployment(&a, base, w->config->backend, c, role, name);
 
+        sla_deployment_prepare(&a, deployment, w->config);
         yaml_write(deployment, &text);
         if (dir_make(dir, 0755, err) < 0)
                 return -1;
@@ -52,7 +53,7 @@ int profiling_write_configs(struct profiling *w, struct err *err)
 {
         const struct json *base = base_deployment(w, err);
 
-        if (!base)
+        if (!base || sla_base_check(base, w->config->backend, err) < 0)
                 return -1;
         if (!w->run->dir)
                 return 0;
@@ -193,6 +194,7 @@ int profiling_generate(struct profiling *w, struct err *err)
                 plan_replicas(w);
         r->config = w->config;
         r->target = w->run->target->ops->name;
+        r->request = w->run->request;
         r->simulated = w->run->target->ops->simulated;
         r->prefill = w->prefill.v;
         r->n_prefill = w->prefill.n;

@@ -221,7 +221,7 @@ struct sla_target_config {
         struct loop *loop;
         int stop_fd;
         const struct log *log;
-        const char *artifacts; /* where logs of servers go; NULL: nowhere */
+        const char *artifacts;  /* where logs of servers go; NULL: nowhere */
         uint64_t kv_tokens;     /* of all ranks, where a server does not tell; 0: not known */
         usec_t request_timeout; /* of one request; 0: half an hour */
 };
@@ -266,10 +266,12 @@ struct sla_run {
         const struct sla_config *config;
         struct sla_target *target;
         struct sla_target_config services;
-        bool truth; /* a simulation, in virtual time */
+        bool truth;                    /* a simulation, in virtual time */
         struct run_reporter *reporter; /* NULL: nobody is told */
         const char *dir;               /* the run directory */
-        const char *what; /* which server, model or command the target has: a checkpoint of another is not used */
+        const char *request;           /* whose run it is, for names; NULL: nobody's */
+        const char *
+                what; /* which server, model or command the target has: a checkpoint of another is not used */
 };
 /* Goes through all phases; 0: done. Below 0: it failed, or was told to stop (E_CANCELED; all is taken down). */
 int sla_run(const struct sla_run *r, struct err *err) _must_check_;
