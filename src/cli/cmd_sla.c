@@ -51,7 +51,8 @@ struct session {
         struct kube_config kube_config;
         struct kube *kube;
         struct sla_target *target;
-        struct buf model; /* of a simulation, its text */
+        struct buf model;             /* of a simulation, its text */
+        const struct json *own_model; /* the same, in the configuration; NULL: none */
         const char *dir;
         int signals; /* a signalfd that is never read before the end: readable means stop */
 };
@@ -98,6 +99,27 @@ static const char *directory(const struct session *s)
         return s->config.output_dir ? s->config.output_dir : "profiling_results";
 }
 
+/*
+ * What the options do not say, the configuration's own section may: sonde {target, url, kvTokens, simModel}. A request that is
+ * profiled in a cluster has no options.
+ */
+static void read_own_section(struct session *s)
+{
+        const struct json *raw = s->config.raw;
+        struct request *q = s->q;
+        const struct json *target = sla_setting(&s->arena, raw, "sonde", "target", NULL),
+                          *url = sla_setting(&s->arena, raw, "sonde", "url", NULL),
+                          *kv = sla_setting(&s->arena, raw, "sonde", "kvTokens", NULL);
+
+        if (!q->target && !q->sim_model && !q->url && !q->command[0])
+                q->target = json_cstr(target);
+        if (!q->url)
+                q->url = json_cstr(url);
+        if (!q->kv_tokens && kv)
+                q->kv_tokens = json_print(&s->arena, kv);
+        s->own_model = sla_setting(&s->arena, raw, "sonde", "simModel", NULL);
+}
+
 /* ---- targets */
 
 static const char *target_name(const struct request *q)
@@ -113,12 +135,18 @@ static const char *target_name(const struct request *q)
 
 static int make_sim(struct session *s, const struct sla_target_config *c, struct err *err)
 {
+        const char *source = s->q->sim_model ? s->q->sim_model : "sonde.simModel";
+
+        if (!s->q->sim_model && !s->own_model)
+                return err_set(
+                        err, E_CONFIG,
+                        "the target sim needs --sim-model FILE, or sonde.simModel in the configuration");
         if (!s->q->sim_model)
-                return err_set(err, E_CONFIG, "the target sim needs --sim-model FILE");
-        if (file_read(s->q->sim_model, &s->model, err) < 0)
+                json_write(s->own_model, JSON_COMPACT, &s->model); /* JSON is YAML */
+        else if (file_read(s->q->sim_model, &s->model, err) < 0)
                 return -1;
         s->target = (s->q->truth ? sla_target_truth : sla_target_sim)(c, buf_str(&s->model), err);
-        return s->target ? 0 : err_wrap(err, "%s", s->q->sim_model);
+        return s->target ? 0 : err_wrap(err, "%s", source);
 }
 
 static int make_endpoint(struct session *s, const struct sla_target_config *c, struct err *err)
@@ -237,7 +265,10 @@ static int prepare(struct session *s, struct sla_target_config *c, struct err *e
                 .log = &s->log,
                 .request_timeout = s->q->request_timeout,
         };
-        if (check(s->q, &c->kv_tokens, err) < 0 || read_config(s, err) < 0)
+        if (read_config(s, err) < 0)
+                return -1;
+        read_own_section(s);
+        if (check(s->q, &c->kv_tokens, err) < 0)
                 return -1;
         s->dir = directory(s);
         if (dir_make(s->dir, 0755, err) < 0)

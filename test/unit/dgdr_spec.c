@@ -235,6 +235,9 @@ static const struct {
         {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG ", 'command': ['a']}",
          AT "profilerImage: is missing, name the image that has the command, or leave both out for Sonde's "
             "own profiler"},
+        {"'model': 'm', 'backend': 'vllm', 'enableGpuDiscovery': true, 'profilingConfig': {" CONFIG "}",
+         "spec.enableGpuDiscovery: is true, but Sonde's own profiler discovers no GPUs, say in config.hardware "
+         "how many there are"},
         {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {'config': {'sonde': {'target': 'moon'}}}",
          AT "config.sonde.target: must be dgd, sim or endpoint, not 'moon'"},
         {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {" CONFIG ", 'profilerImage': 'a b'}",

@@ -44,6 +44,8 @@ static const char *config_text(const struct view *v, const struct dgdr_spec *spe
         struct json *config = spec->config ? json_copy(a, spec->config) : json_object(a), *deployment,
                     *engine;
 
+        if (!spec->image) /* which of the two is used may be changed later */
+                json_set(a, config, "use_mocker", json_truth(a, true));
         json_remove(config, "outputDir");
         json_set(a, config, "output_dir", json_string(a, DATA_DIR));
         deployment = section(a, config, "deployment");

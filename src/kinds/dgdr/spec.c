@@ -164,6 +164,10 @@ static void check_profiler(struct wrongs *w, const struct view *v, const struct 
                 wrong(w, "spec.profilingConfig.profilerImage",
                       "is missing, name the image that has the command, or leave both out for Sonde's own "
                       "profiler");
+        if (!spec->image && spec->gpu_discovery)
+                wrong(w, "spec.enableGpuDiscovery",
+                      "is true, but Sonde's own profiler discovers no GPUs, say in config.hardware how many "
+                      "there are");
         if (command && !json_is(command, JSON_ARRAY))
                 wrong(w, "spec.profilingConfig.command", "must be a list, for example [python3, profile.py]");
         json_foreach (word, spec->command)
