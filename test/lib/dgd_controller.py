@@ -80,7 +80,8 @@ class DgdController(threading.Thread):
     def __init__(self, world, ns, image, local, faults=None, model=None, every=0.1):
         super().__init__(daemon=True)
         self.world, self.ns, self.image, self.local = world, ns, image, local
-        self.faults, self.model, self.every = faults or {}, {**MODEL, **(model or {})}, every
+        self.faults, self.every = faults or {}, every
+        self.model = {key: {**value, **(model or {}).get(key, {})} if isinstance(value, dict) else value for key, value in MODEL.items()}
         self.problems, self.made = [], {}
         self._over = threading.Event()
         self._ports = {}

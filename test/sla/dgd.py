@@ -88,6 +88,12 @@ def profiler_pids(ns):
     return found
 
 
+def send(ns, number):
+    for pid in wait(lambda: profiler_pids(ns), 20, "the profiler's process"):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
 # --- the tests -------------------------------------------------------------------------------------------------------------
 
 
@@ -116,23 +122,23 @@ def a_killed_profiler_leaves_nothing():
     with Scene() as scene:
         play = scene.create("b", spec(gpus=2))
         scene.profiles(play, "PrefillSweep")
-        for pid in wait(lambda: profiler_pids(scene.ns), 20, "the profiler's process"):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        send(scene.ns, signal.SIGKILL)
         play.wait(lambda s: s.get("state") == "Failed", "Failed", PATIENCE)
         scene.balanced()
 
 
 def an_evicted_pod_goes_on_from_the_checkpoint():
-    """A pod that is taken away without any grace: the next attempt takes away what was left, and measures nothing twice"""
-    with Scene() as scene:
+    """A pod is evicted, and its profiler can do nothing any more: the next attempt finds nothing left, and measures nothing twice"""
+    with Scene(model={"decode": {"baseMs": 10}}) as scene:
         play = scene.create("c", spec(gpus=2))
         scene.profiles(play)
         wait(lambda: measured(play), PATIENCE, "a checkpoint")
         pod = play.pod()["metadata"]["name"]
-        ok(world.api.delete(f"/api/v1/namespaces/{scene.ns}/pods/{pod}", {"gracePeriodSeconds": 0}))
-        play.wait(lambda s: s.get("run", {}).get("attempt") == 2, "attempt 2", PATIENCE)
+        send(scene.ns, signal.SIGSTOP)
         before = len(scene.seen.created)
+        ok(world.api.delete(f"/api/v1/namespaces/{scene.ns}/pods/{pod}", {"gracePeriodSeconds": 1}))
+        status = play.wait(lambda s: s.get("run", {}).get("attempt") == 2 or s.get("state") == "Failed", "attempt 2", PATIENCE)
+        assert status["state"] != "Failed", status
         status = play.wait(lambda s: s.get("state") in ("Ready", "Failed"), "the end", PATIENCE)
         assert status["state"] == "Ready", status
         scene.balanced()

@@ -135,13 +135,14 @@ int dgd_ask(struct dgd_target *t, enum kube_verb verb, const char *name, struct 
         }
         if (kube_do(t->kube, &q, a, &answer, err) < 0)
                 return -1;
+        t->granted = true;
         if (ret && !(*ret = json_parse(a, answer, &KUBE_OBJECT_LIMITS, err)))
                 return err_wrap(err, "%s of a deployment", kube_verb_name(verb));
         return 0;
 }
 
-/* Whether another try may help: the request did not arrive, or nobody knows whether it did. */
-bool dgd_may_pass(const struct err *err, usec_t elapsed)
+/* With the end of its run, a profiler's rights end too: then the operator does what is left to do. */
+bool dgd_may_pass(const struct dgd_target *t, const struct err *err, usec_t elapsed)
 {
         switch (err->code) {
         case E_CONNECT:
@@ -154,7 +155,7 @@ bool dgd_may_pass(const struct err *err, usec_t elapsed)
                 return true;
         case E_AUTH:
         case E_FORBIDDEN:
-                return elapsed < DGD_RBAC_LAG;
+                return elapsed < DGD_RBAC_LAG && !(t->stopped && t->granted);
         default:
                 return false;
         }
@@ -186,7 +187,7 @@ static int wait_gone(struct dgd_target *t, const char *name, const char *uid, us
 
                 if (gone > 0)
                         return 0;
-                if (gone < 0 && !dgd_may_pass(&e, dgd_now(t) - started)) {
+                if (gone < 0 && !dgd_may_pass(t, &e, dgd_now(t) - started)) {
                         *err = e;
                         return err_wrap(err, "deployment %s", name);
                 }
@@ -216,7 +217,7 @@ int dgd_remove(struct dgd_target *t, const char *name, const char *uid, struct e
                         break;
                 if (err->code == E_NOT_FOUND || err->code == E_CONFLICT) /* another one has its name */
                         return 0;
-                if (!dgd_may_pass(err, dgd_now(t) - started) || dgd_now(t) >= deadline)
+                if (!dgd_may_pass(t, err, dgd_now(t) - started) || dgd_now(t) >= deadline)
                         return err_wrap(err, "deleting deployment %s", name);
                 dgd_rest(t, &backoff, false);
         }

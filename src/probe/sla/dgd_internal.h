@@ -22,7 +22,8 @@ struct dgd_target {
         struct arena arena;
         const char *owner_name, *owner_uid, *ns;
         const struct json *base; /* the deployment that candidates are made from */
-        bool stopped;
+        bool stopped;            /* told to stop */
+        bool granted;            /* a request has been answered: what is forbidden later is so on purpose */
 };
 
 /* ---- dgd_api.c */
@@ -57,7 +58,7 @@ DEFINE_CLEANUP_STRUCT(struct dgd_eye, dgd_eye_done)
 int dgd_ask(struct dgd_target *t, enum kube_verb verb, const char *name, struct str body, struct arena *a,
             struct json **ret, struct err *err) _must_check_;
 /* Whether another try may help: the request did not arrive, or nobody knows whether it did. */
-bool dgd_may_pass(const struct err *err, usec_t elapsed);
+bool dgd_may_pass(const struct dgd_target *t, const struct err *err, usec_t elapsed);
 bool dgd_is_ours(const struct dgd_target *t, const struct json *dgd);
 /* The server has no deployment NAME with UID any more. Below 0: it cannot be asked. */
 int dgd_is_gone(struct dgd_target *t, const char *name, const char *uid, struct err *err);

@@ -85,7 +85,7 @@ static int list_ours(struct dgd_target *t, struct arena *a, struct json **ret, s
                 err_clear(err);
                 if (dgd_ask(t, KUBE_LIST, NULL, STR_NULL, a, ret, err) == 0)
                         return 0;
-                if (!dgd_may_pass(err, dgd_now(t) - started) || dgd_now(t) - started > DGD_REMOVE_TIMEOUT)
+                if (!dgd_may_pass(t, err, dgd_now(t) - started) || dgd_now(t) - started > DGD_REMOVE_TIMEOUT)
                         return err_wrap(err, "looking for deployments of an earlier attempt");
                 dgd_rest(t, &backoff, true);
                 if (t->stopped)
@@ -232,7 +232,7 @@ static int try_create(struct dgd_target *t, struct deployment *d, struct making 
                 return d->uid ? 1 : err_set(err, E_PROTOCOL, "the server's answer has no uid");
         }
         if (err->code != E_EXISTS) {
-                m->lost = m->lost || (dgd_may_pass(err, DGD_RBAC_LAG) && err->code != E_CONNECT);
+                m->lost = m->lost || (dgd_may_pass(t, err, DGD_RBAC_LAG) && err->code != E_CONNECT);
                 return -1;
         }
         r = look_at_taken(t, d, m->lost, err);
@@ -264,7 +264,7 @@ static int create(struct dgd_target *t, struct deployment *d, struct making *m, 
                                  F_STR("candidate", m->candidate->label), F_STR("role", role_name(m->role)));
                         return 0;
                 }
-                if (r < 0 && (!dgd_may_pass(err, dgd_now(t) - started) || dgd_now(t) >= deadline))
+                if (r < 0 && (!dgd_may_pass(t, err, dgd_now(t) - started) || dgd_now(t) >= deadline))
                         return err_wrap(err, "creating deployment %s", d->name);
                 if (r < 0)
                         dgd_rest(t, &backoff, true);
