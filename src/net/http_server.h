@@ -65,7 +65,8 @@ void http_reply_headers(struct http_exchange *ex, int status, const struct http_
 void http_stream_start(struct http_exchange *ex, int status, const struct http_headers *headers,
                        void (*on_close)(void *arg), void *arg);
 void http_stream_write(struct http_exchange *ex, struct str data); /* sent at the end of the loop turn */
-void http_stream_flush(struct http_exchange *ex); /* sends what was written now, as far as the kernel takes it */
+/* Sends now what was written, as far as the kernel takes it. */
+void http_stream_flush(struct http_exchange *ex);
 void http_stream_end(struct http_exchange *ex);
 void http_stream_abort(struct http_exchange *ex); /* closes in the middle */
 /* For answers that take long: called once when the peer has gone before the answer; the exchange is then gone. */

@@ -42,7 +42,7 @@ static int setup(void **state)
                 .prefill_token = MS,
                 .step_base = 5 * MS,
                 .step_request = MS,
-                .step_kv = MS / 10,
+                .step_kv = 1e5,
                 .kv_per_gpu = 100000,
                 .seed = 1,
         };
