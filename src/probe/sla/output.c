@@ -78,13 +78,28 @@ static double *column(struct arena *a, const struct sla_results *r, size_t at)
         return out;
 }
 
+/* Which points are estimates, by their indices; NULL: all were measured. */
+static struct json *estimates(struct arena *a, const struct sla_results *r, enum sla_role role)
+{
+        size_t n = role == SLA_PREFILL ? r->n_curve : r->n_surface;
+        struct json *list = json_array(a);
+
+        for (size_t i = 0; i < n; i++)
+                if (role == SLA_PREFILL ? r->prefill_estimated && r->prefill_estimated[i]
+                                        : r->surface[i].estimated)
+                        json_append(list, json_u64(a, i));
+        return json_len(list) ? list : NULL;
+}
+
 static struct json *prefill_data(struct arena *a, const struct sla_results *r)
 {
         return json_build(
-                a, "{'prefill_isl': %p, 'prefill_ttft': %p, 'prefill_thpt_per_gpu': %p, 'simulated': %p}",
+                a,
+                "{'prefill_isl': %p, 'prefill_ttft': %p, 'prefill_thpt_per_gpu': %p, 'simulated': %p, "
+                "'estimated': %p}",
                 (void *)reals(a, r->prefill_isl, r->n_curve), (void *)reals(a, r->prefill_ttft, r->n_curve),
                 (void *)reals(a, r->prefill_throughput, r->n_curve),
-                (void *)(r->simulated ? json_truth(a, true) : NULL));
+                (void *)(r->simulated ? json_truth(a, true) : NULL), (void *)estimates(a, r, SLA_PREFILL));
 }
 
 static const struct {
@@ -104,6 +119,7 @@ static struct json *decode_data(struct arena *a, const struct sla_results *r)
         json_set(a, data, "max_kv_tokens", json_u64(a, r->max_kv_tokens));
         if (r->simulated)
                 json_set(a, data, "simulated", json_truth(a, true));
+        json_set(a, data, "estimated", estimates(a, r, SLA_DECODE));
         return data;
 }
 

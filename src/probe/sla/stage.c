@@ -84,6 +84,8 @@ static int failed(struct stage *s, const struct sla_shot *shot, struct err *err)
         struct checkpoint_key key = key_of(s, shot);
         struct err why = *err;
 
+        if (s->w->broken)
+                return -1;
         if (err->code == E_CANCELED || profiling_stopped(s->w))
                 return err_set(err, E_CANCELED, "told to stop");
         LOG_WARN(s->w->run->services.log, "Could not be measured", F_STR("phase", s->phase),
