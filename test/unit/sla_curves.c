@@ -66,7 +66,7 @@ static void test_a_cubic_comes_back(void **state)
 
         rng_seed(&rng, 11);
         for (unsigned round = 0; round < 500; round++) {
-                double x[9], y[9], at = any_between(&rng, 0.5, 1);
+                double x[9] = {0}, y[9] = {0}, at = any_between(&rng, 0.5, 1);
                 size_t n = (size_t)rng_below(&rng, 6) + 4;
 
                 for (size_t i = 0; i < n; i++) {
@@ -75,8 +75,9 @@ static void test_a_cubic_comes_back(void **state)
                         y[i] = 5 + at * (2 + at * (0.5 + 0.3 * at));
                 }
                 assert_int_equal(sla_spline_init(&a, x, y, n, &s, &err), 0);
-                for (double v = x[0]; v < x[n - 1]; v += 0.01) {
-                        double expected = 5 + v * (2 + v * (0.5 + 0.3 * v));
+                for (int i = 0; i <= 100; i++) {
+                        double v = x[0] + (x[n - 1] - x[0]) * i / 100,
+                               expected = 5 + v * (2 + v * (0.5 + 0.3 * v));
 
                         assert_true(fabs(sla_spline_at(&s, v) - expected) < 1e-9 * expected);
                 }
@@ -92,7 +93,7 @@ static void test_no_curve_swings_below_nothing(void **state)
 
         rng_seed(&rng, 12);
         for (unsigned round = 0; round < 2000; round++) {
-                double x[8], y[8], at = 0;
+                double x[8] = {0}, y[8] = {0}, at = 0;
                 size_t n = (size_t)rng_below(&rng, 8) + 1;
 
                 for (size_t i = 0; i < n; i++) {
@@ -163,8 +164,10 @@ static void test_the_surface_of_an_engine(void **state)
         struct sla_surface *s = measured(&a);
 
         /* At the points and between them it is the engine's, for all that goes with the number of requests. */
-        for (double usage = 0.95 / POINTS; usage < 0.95; usage += 0.01)
-                for (double context = 350; context <= 350 + 1282 * (ROWS - 1); context += 77) {
+        for (int i = 0; i <= 79; i++)
+                for (int j = 0; j <= 83; j++) {
+                        double usage = 0.95 / POINTS + 0.01 * i, context = 350 + 77.0 * j;
+
                         assert_near(sla_surface_itl(s, usage, context), true_itl(usage, context));
                         assert_near(sla_surface_throughput(s, usage, context),
                                     true_throughput(usage, context));
@@ -200,11 +203,16 @@ static void test_a_stricter_target_never_gives_more(void **state)
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         struct sla_surface *s = measured(&a);
 
-        for (double context = 100; context < 9000; context += 333)
-                for (double itl = 5, before = 0, best; itl < 30; itl += 0.5, before = best) {
-                        best = sla_surface_best(s, itl, context, NULL);
+        for (int context = 100; context < 9000; context += 333) {
+                double before = 0;
+
+                for (int half = 10; half < 60; half++) {
+                        double best = sla_surface_best(s, half / 2.0, context, NULL);
+
                         assert_true(best >= before);
+                        before = best;
                 }
+        }
 }
 
 static void test_few_samples(void **state)

@@ -4,7 +4,7 @@
 static void assert_list(const uint64_t *v, size_t n, const uint64_t *expected, size_t n_expected)
 {
         assert_int_equal(n, n_expected);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n_expected; i++)
                 assert_int_equal(v[i], expected[i]);
 }
 
@@ -37,7 +37,7 @@ static void test_concurrencies(void **state)
                 {4, 100, 0, 0, {0}},
                 {0, 3, 6, 3, {1, 2, 3}},
         };
-        uint64_t grid[SLA_GRID_MAX];
+        uint64_t grid[SLA_GRID_MAX] = {0};
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
                 size_t n = sla_request_grid(cases[i].attn_dp, cases[i].most, cases[i].granularity, grid);
@@ -53,7 +53,7 @@ static void test_a_fine_grid_is_truncated_as_python_does(void **state)
                                             816,  857,  898,  938,  979,  1020, 1061, 1101, 1142, 1183,
                                             1224, 1265, 1305, 1346, 1387, 1428, 1468, 1509, 1550, 1591,
                                             1632, 1672, 1713, 1754, 1795, 1835, 1876, 1917, 1958, 1999};
-        uint64_t grid[SLA_GRID_MAX];
+        uint64_t grid[SLA_GRID_MAX] = {0};
 
         assert_list(grid, sla_request_grid(1, 1999, 50, grid), expected, ARRAY_LEN(expected));
 }
@@ -61,7 +61,7 @@ static void test_a_fine_grid_is_truncated_as_python_does(void **state)
 static void test_any_grid_grows_within_its_bounds(void **state)
 {
         const unsigned rounds = unit_extent(2000, 20000, 1000000);
-        uint64_t grid[SLA_GRID_MAX];
+        uint64_t grid[SLA_GRID_MAX] = {0};
         struct rng rng;
 
         rng_seed(&rng, 6);
@@ -88,7 +88,7 @@ static void test_input_lengths_of_prefill(void **state)
                                              900, 1000, 1100, 1200, 1300, 1400, 1500, 1600};
         static const uint64_t tiny[] = {100, 101, 102, 103, 104, 105, 106, 107};
         struct err err = ERR_INIT;
-        uint64_t grid[SLA_GRID_MAX];
+        uint64_t grid[SLA_GRID_MAX] = {0};
         size_t n;
 
         assert_int_equal(sla_prefill_isls(8192, 16, grid, &n, &err), 0);
@@ -109,7 +109,7 @@ static void test_input_lengths_of_decode(void **state)
         static const uint64_t usual[] = {100, 1382, 2664, 3946, 5228, 6510},
                               small[] = {100, 200, 300, 400, 500}, one[] = {100};
         struct err err = ERR_INIT;
-        uint64_t grid[SLA_GRID_MAX];
+        uint64_t grid[SLA_GRID_MAX] = {0};
         size_t n;
 
         assert_int_equal(sla_decode_isls(8192, 6, grid, &n, &err), 0);
@@ -125,7 +125,7 @@ static void test_input_lengths_of_decode(void **state)
 static void test_any_input_lengths_grow_within_the_context(void **state)
 {
         struct err err = ERR_INIT;
-        uint64_t grid[SLA_GRID_MAX];
+        uint64_t grid[SLA_GRID_MAX] = {0};
         struct rng rng;
         size_t n;
 

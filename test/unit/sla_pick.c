@@ -65,7 +65,7 @@ static void test_rows_without_numbers_are_not_there(void **state)
 
 static void test_any_choice_meets_the_target_when_a_row_does(void **state)
 {
-        struct sla_row rows[20];
+        struct sla_row rows[20] = {0};
         struct sla_choice c;
         struct rng rng;
 

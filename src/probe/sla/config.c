@@ -29,6 +29,7 @@ enum {
         TOKENS_MAX = 100000000,
         GPUS_MAX = 65536,
         TIMEOUT_MAX = 7 * 24 * 3600,
+        GRANULARITY_MAX = SLA_GRID_MAX / 4, /* a grid has at most twice as many points */
 };
 
 /* ---- both spellings */
@@ -140,11 +141,10 @@ static const struct member MEMBERS[] = {
         {"sla", "osl", .type = COUNT, .at = AT(c.osl), .max = TOKENS_MAX},
         {"sla", "ttft", .type = NUMBER, .at = AT(c.ttft), .max = 1e9},
         {"sla", "itl", .type = NUMBER, .at = AT(c.itl), .max = 1e9},
-        /* A grid has at most twice as many points as its granularity. */
         {"sweep", "prefillInterpolationGranularity", .type = SMALL, .at = AT(c.prefill_granularity),
-         .max = SLA_GRID_MAX / 4},
+         .max = GRANULARITY_MAX},
         {"sweep", "decodeInterpolationGranularity", .type = SMALL, .at = AT(c.decode_granularity),
-         .max = SLA_GRID_MAX / 4},
+         .max = GRANULARITY_MAX},
         /* The grid of input lengths leaves so much of the context. */
         {"sweep", "decodeInterpolationOsl", .type = COUNT, .at = AT(c.decode_osl), .max = SLA_DECODE_OSL},
         {"sweep", "dryRun", .type = FLAG, .at = AT(c.dry_run)},
@@ -312,7 +312,7 @@ static void settle_words(struct reading *r)
 static void settle_context(struct reading *r)
 {
         struct sla_config *c = &r->c;
-        uint64_t grid[SLA_GRID_MAX];
+        uint64_t grid[SLA_GRID_MAX], tokens = c->isl + c->osl;
         struct err err = ERR_INIT;
         size_t n;
 
@@ -324,9 +324,9 @@ static void settle_context(struct reading *r)
         else if (sla_prefill_isls(c->context, c->prefill_granularity, grid, &n, &err) < 0 ||
                  sla_decode_isls(c->context, c->decode_granularity, grid, &n, &err) < 0)
                 wrong(r, "engine.maxContextLength", "%s", err.text);
-        else if (c->isl + c->osl > c->context)
+        else if (tokens > c->context)
                 wrong(r, "sla.isl", "with sla.osl is %llu tokens, and the context has %llu",
-                      (unsigned long long)(c->isl + c->osl), (unsigned long long)c->context);
+                      (unsigned long long)tokens, (unsigned long long)c->context);
 }
 
 static void settle_gpus(struct reading *r)
