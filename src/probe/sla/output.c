@@ -130,8 +130,10 @@ static int put_npz(const struct writer *w, const struct sla_results *r, const ch
         static const int64_t yes[] = {1};
         _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX);
 
-        if (r->simulated)
-                arrays[n++] = (struct npz_array){.name = "simulated", .whole = yes, .n = 1};
+        if (r->simulated) {
+                arrays[n] = (struct npz_array){.name = "simulated", .whole = yes, .n = 1};
+                n++;
+        }
         npz_write(arrays, n, &text);
         return put(w, name, &text);
 }
@@ -165,10 +167,10 @@ static int put_decode_data(const struct writer *w, const struct sla_results *r)
                 arrays[n] = (struct npz_array){.name = COLUMNS[n].name,
                                                .reals = column(w->arena, r, COLUMNS[n].at),
                                                .n = r->n_surface};
-        arrays[n++] = (struct npz_array){.name = "max_kv_tokens", .whole = &max, .n = 1};
+        arrays[n] = (struct npz_array){.name = "max_kv_tokens", .whole = &max, .n = 1};
         if (put_json(w, DECODE_DIR "/raw_data.json", decode_data(w->arena, r)) < 0)
                 return -1;
-        return put_npz(w, r, DECODE_DIR "/raw_data.npz", arrays, n);
+        return put_npz(w, r, DECODE_DIR "/raw_data.npz", arrays, n + 1);
 }
 
 /* ---- deployments */

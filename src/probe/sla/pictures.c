@@ -352,12 +352,13 @@ static const struct sla_sample *in_order(struct arena *a, const struct sla_resul
 static bool draw_surface(struct arena *a, const struct sla_results *r, struct svg_plot *p, bool itl,
                          struct buf *out)
 {
-        struct svg_series series[SLA_GRID_MAX] = {0};
+        struct svg_series *series;
         double *x, *y;
         const struct sla_sample *s;
 
         if (r->n_surface == 0)
                 return false;
+        series = arena_new_array(a, struct svg_series, SLA_GRID_MAX);
         x = arena_new_array(a, double, r->n_surface);
         y = arena_new_array(a, double, r->n_surface);
         s = in_order(a, r);

@@ -501,9 +501,12 @@ static void label_y_target(struct sheet *s, const struct svg_target *t)
                 return;
         snprintf(label, sizeof(label), "%s%s", arrow, t->label ? t->label : "");
         w = width_of(label, class);
-        for (size_t i = 0; i < ARRAY_LEN(tries); i++)
-                tries[i] = (struct box){s->x.to - 6 - w - span * 0.22 * (double)(i / 2),
+        for (size_t i = 0; i < ARRAY_LEN(tries); i++) {
+                size_t pair = i / 2;
+
+                tries[i] = (struct box){s->x.to - 6 - w - span * 0.22 * (double)pair,
                                         i % 2 ? at + 4 : at - 18, w, 15};
+        }
         label_in(s, tries, ARRAY_LEN(tries), label, class);
 }
 
