@@ -407,6 +407,110 @@ static void test_thousands_run_side_by_side(void **state)
         free(r);
 }
 
+/* ---- anything goes */
+
+enum { CROWD = 60 };
+
+struct plan {
+        struct sim_request r[CROWD];
+        nsec_t comes[CROWD], leaves[CROWD]; /* leaves 0: it stays */
+        nsec_t times[CROWD][16];
+        unsigned n[CROWD];
+};
+
+static void note(void *arg, struct sim_request *r, uint32_t token, nsec_t at)
+{
+        struct plan *p = arg;
+        size_t i = (size_t)(r - p->r);
+
+        assert_int_equal(token, ++p->n[i]);
+        assert_true(at > p->comes[i]);
+        p->times[i][token - 1] = at;
+}
+
+static void make_plan(struct plan *p, uint64_t seed)
+{
+        struct rng rng;
+        nsec_t at = 0;
+
+        *p = (struct plan){0};
+        rng_seed(&rng, seed);
+        for (size_t i = 0; i < CROWD; i++) {
+                at += rng_below(&rng, 20 * MS);
+                p->comes[i] = at;
+                p->leaves[i] = rng_below(&rng, 4) ? 0 : at + rng_below(&rng, 300 * MS);
+                p->r[i] = (struct sim_request){.prompt = rng_below(&rng, 20),
+                                               .isl = (uint32_t)rng_below(&rng, 30),
+                                               .osl = 1 + (uint32_t)rng_below(&rng, 15)};
+        }
+}
+
+/* All that is planned, in the order of time. OFTEN: the engine is brought up to date in between, too. */
+static void follow_plan(const struct sim_model *m, struct plan *p, bool often)
+{
+        struct sim_engine *e = sim_engine_new(m, note, p);
+        struct err err;
+        size_t come = 0;
+
+        for (;;) {
+                nsec_t next = come < CROWD ? p->comes[come] : UINT64_MAX;
+                size_t who = CROWD;
+
+                for (size_t i = 0; i < come; i++)
+                        if (p->leaves[i] && p->leaves[i] < next) {
+                                next = p->leaves[i];
+                                who = i;
+                        }
+                while (often && sim_next(e) < next)
+                        sim_advance(e, sim_next(e));
+                if (who < CROWD) {
+                        sim_leave(e, &p->r[who], next);
+                        p->leaves[who] = 0;
+                } else if (come < CROWD) {
+                        assert_int_equal(sim_arrive(e, &p->r[come++], next, &err), 0);
+                } else {
+                        break;
+                }
+        }
+        sim_advance(e, UINT64_MAX / 2);
+        assert_int_equal(sim_running(e) + sim_waiting(e), 0);
+        assert_int_equal(sim_next(e), UINT64_MAX);
+        sim_engine_free(e);
+}
+
+static void test_whatever_comes_and_goes_being_late_changes_nothing(void **state)
+{
+        struct world *w = *state;
+        static struct plan exact, late;
+        bool stays[CROWD];
+
+        w->model.jitter = 0.3;
+        for (uint64_t seed = 1; seed <= unit_extent(50, 500, 20000); seed++) {
+                w->model.seed = seed;
+                w->model.gpus = 1 + (unsigned)seed % 3;
+                w->model.mapping = seed % 2 ? SIM_DEP : SIM_TP;
+                w->model.max_batch = seed % 5 == 0 ? 3 : 0;
+                w->model.kv_per_gpu = 60 + seed % 40;
+                w->model.prefix_cache = seed % 4 == 0;
+                make_plan(&exact, seed);
+                late = exact;
+                for (size_t i = 0; i < CROWD; i++)
+                        stays[i] = !exact.leaves[i];
+                follow_plan(&w->model, &exact, true);
+                follow_plan(&w->model, &late, false);
+                for (size_t i = 0; i < CROWD; i++) {
+                        /* who left late may have missed tokens; those it got are the same */
+                        assert_true(late.n[i] <= exact.n[i]);
+                        assert_memory_equal(late.times[i], exact.times[i], late.n[i] * sizeof(nsec_t));
+                        assert_true(exact.n[i] <= exact.r[i].osl);
+                        if (!stays[i])
+                                continue;
+                        assert_int_equal(late.n[i], exact.r[i].osl);
+                        assert_int_equal(exact.n[i], exact.r[i].osl);
+                }
+        }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 static const struct CMUnitTest tests[] = {
         TEST(test_one_request),
@@ -425,6 +529,7 @@ static const struct CMUnitTest tests[] = {
         TEST(test_the_prefix_cache_forgets_the_oldest),
         TEST(test_jitter_is_reproduced_by_its_seed),
         TEST(test_thousands_run_side_by_side),
+        TEST(test_whatever_comes_and_goes_being_late_changes_nothing),
 };
 
 UNIT_MAIN(tests)
