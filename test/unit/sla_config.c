@@ -216,6 +216,8 @@ static void test_mistakes(void **state)
                  "engine.maxContextLength: max_context_length 100 is too small to profile prefill"},
                 {"{engine: {maxContextLength: 3000}}",
                  "sla.isl: with sla.osl is 3500 tokens, and the context has 3000"},
+                {"{engine: {maxContextLength: 2000}, sla: {isl: 0}}",
+                 "sla.isl: must be a whole number above 0, not 0"},
                 {"{engine: {maxContextLength: 8192}, sla: 7}", "sla: must be an object, not 7"},
                 {"{engine: {maxContextLength: 8192}, sla: {isl: 1.5}}",
                  "sla.isl: must be a whole number above 0, not 1.5"},

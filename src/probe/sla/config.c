@@ -82,7 +82,7 @@ struct reading {
         const char *search;
         double timeout, vram;
         unsigned total_gpus;
-        bool moe, estimate;
+        bool moe, estimate, lengths_wrong;
 };
 
 static void wrong(struct reading *r, const char *path, const char *fmt, ...) _printf_(3, 4);
@@ -166,7 +166,7 @@ static const struct member MEMBERS[] = {
 };
 #undef AT
 
-/* A number is written like this; 0 where it may be. */
+/* False: it was wrong, and has been told. */
 static bool read_number(struct reading *r, const struct member *m, const char *path, const struct json *value)
 {
         void *target = (char *)r + m->at;
@@ -216,7 +216,9 @@ static void read_member(struct reading *r, const struct member *m)
                 else
                         wrong(r, path, "must be a text, not %s", shown(r->arena, value));
         } else {
-                (void)read_number(r, m, path, value);
+                bool good = read_number(r, m, path, value);
+
+                r->lengths_wrong = r->lengths_wrong || (!good && m->type == COUNT);
         }
 }
 
@@ -324,7 +326,7 @@ static void settle_context(struct reading *r)
         else if (sla_prefill_isls(c->context, c->prefill_granularity, grid, &n, &err) < 0 ||
                  sla_decode_isls(c->context, c->decode_granularity, grid, &n, &err) < 0)
                 wrong(r, "engine.maxContextLength", "%s", err.text);
-        else if (tokens > c->context)
+        else if (tokens > c->context && !r->lengths_wrong)
                 wrong(r, "sla.isl", "with sla.osl is %llu tokens, and the context has %llu",
                       (unsigned long long)tokens, (unsigned long long)c->context);
 }
