@@ -10,6 +10,7 @@
  */
 #include "probe/sla/run_internal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -287,6 +288,40 @@ static int load(struct checkpoint *c, struct err *err)
                                read_known(c, json_at(doc.root, "points"), false, err) < 0
                        ? -1
                        : 0;
+}
+
+/* "checkpoint.json.1234.tmp", as file_replace() names what it is about to rename. */
+static bool is_leftover(const char *name)
+{
+        struct str s = str_of(name);
+        uint64_t pid;
+
+        if (!str_has_suffix(s, STR(".tmp")))
+                return false;
+        s.n -= strlen(".tmp");
+        for (size_t i = s.n; i > 0; i--)
+                if (s.p[i - 1] == '.')
+                        return str_to_u64(str_n(s.p + i, s.n - i), &pid);
+        return false;
+}
+
+void checkpoint_tidy(const char *dir, unsigned depth)
+{
+        DIR *d = opendir(dir);
+        const struct dirent *e;
+
+        while (d && (e = readdir(d))) {
+                _cleanup_(free_ptr) char *path = xasprintf("%s/%s", dir, e->d_name);
+
+                if (e->d_name[0] == '.')
+                        continue;
+                if (e->d_type == DT_DIR && depth > 0)
+                        checkpoint_tidy(path, depth - 1);
+                else if (e->d_type == DT_REG && is_leftover(e->d_name))
+                        (void)unlink(path);
+        }
+        if (d)
+                closedir(d);
 }
 
 struct checkpoint *checkpoint_open(const char *dir, const char *what, const struct log *log)

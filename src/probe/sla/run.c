@@ -152,6 +152,8 @@ static int initialize(struct profiling *w, struct err *err)
             sla_decode_isls(c->context, c->decode_granularity, w->decode_isls, &w->n_decode_isls, err) < 0 ||
             check_size(w, err) < 0)
                 return -1;
+        if (w->run->dir)
+                checkpoint_tidy(w->run->dir, 1);
         make_plan(w);
         if (w->run->reporter)
                 w->run->reporter->plan = &w->plan;

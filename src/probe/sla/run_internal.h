@@ -31,6 +31,8 @@ struct checkpoint_key {
  * LOG and not used. */
 struct checkpoint *checkpoint_open(const char *dir, const char *what, const struct log *log);
 void checkpoint_free(struct checkpoint *c);
+/* Removes what a killed life of the run had not finished writing, in DIR and DEPTH levels below. */
+void checkpoint_tidy(const char *dir, unsigned depth);
 const struct sla_point *checkpoint_point(const struct checkpoint *c, const struct checkpoint_key *key);
 const char *checkpoint_failure(const struct checkpoint *c, const struct checkpoint_key *key);
 uint64_t checkpoint_kv(const struct checkpoint *c, const char *label); /* 0: not known */
