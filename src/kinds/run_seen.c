@@ -308,6 +308,12 @@ static bool is_own_failure(const struct run_seen *s)
         return false;
 }
 
+/* It was ended by a signal, when the pod was told to go: a Job that is deleted may just have made another pod. */
+static bool stage_was_told(const struct run_pod *p)
+{
+        return p->stage_failed && p->asked_to_end && p->stage_code > 128;
+}
+
 /* The newest pod has ended, and not well. */
 static void explain_end(const struct view *v, struct run_seen *s, const struct run_pod *p)
 {
@@ -321,6 +327,12 @@ static void explain_end(const struct view *v, struct run_seen *s, const struct r
                 fail(s, "WorkloadNotStarted",
                      run_sentence(v, "the workload %s; check the command and that the image holds it",
                                   run_exit_sentence(v->arena, &s->exit)));
+        else if (stage_was_told(p) && !s->job)
+                explain_deleted_job(v, s);
+        else if (stage_was_told(p))
+                fail_from_outside(
+                        s, "Interrupted",
+                        run_sentence(v, "the pod was deleted while it was prepared; start the run again"));
         else if (p->stage_failed)
                 fail(s, "StageFailed",
                      run_sentence(v,

@@ -135,6 +135,35 @@ static void stage_fails(void **state)
         assert_says(r->seen.sentence, "kubectl logs p -c stage");
 }
 
+/* A pod that goes is no fault of what prepares it; one that was full before is. */
+static void stage_is_told_to_end(void **state)
+{
+        static const struct {
+                const char *code, *reason;
+        } cases[] = {{"143", "Interrupted"}, {"137", "Interrupted"}, {"1", "StageFailed"}};
+
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                void *s;
+                struct rig *r;
+
+                setup(&s);
+                r = s;
+                job(r, JOB("", ""));
+                pod(r, arena_printf(&r->arena,
+                                    "{'metadata': {'name': 'p', 'uid': 'uid-p', 'deletionTimestamp': "
+                                    "'2026-11-15T12:00:00Z', 'creationTimestamp': "
+                                    "'2026-11-15T11:59:00Z', " BY_JOB
+                                    "}, 'status': {'phase': 'Failed', 'initContainerStatuses': [{'name': "
+                                    "'stage', 'state': {'terminated': {'exitCode': %s}}}]}}",
+                                    cases[i].code));
+                server_agrees(r);
+                see(r, RUN_LIFE_FAILED, cases[i].reason);
+                assert_int_equal(r->seen.infrastructure, i < 2);
+                teardown(&s);
+        }
+}
+
 /* ---- while it runs */
 
 static void running_without_status(void **state)
@@ -755,6 +784,7 @@ static const struct CMUnitTest tests[] = {
         T(images_and_configurations),
         T(being_prepared_is_nothing_special),
         T(stage_fails),
+        T(stage_is_told_to_end),
         T(running_without_status),
         T(running_with_status),
         T(the_relay_is_faster_than_the_kubelet),
