@@ -22,7 +22,7 @@
 
 #define RUN_RELAY_CONTAINER "relay"
 #define RUN_STAGE_CONTAINER "stage"
-#define RUN_PROGRAM         "/sonde/sonde-pod" /* as it is staged, in any image */
+#define RUN_PROGRAM         "/sonde/sonde-pod"  /* as it is staged, in any image */
 #define RUN_LABEL_ATTEMPT   "sonde.dev/attempt" /* of a run's Jobs: which one it is */
 
 struct run_names {

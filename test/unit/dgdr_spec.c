@@ -236,7 +236,8 @@ static const struct {
          AT "profilerImage: is missing, name the image that has the command, or leave both out for Sonde's "
             "own profiler"},
         {"'model': 'm', 'backend': 'vllm', 'enableGpuDiscovery': true, 'profilingConfig': {" CONFIG "}",
-         "spec.enableGpuDiscovery: is true, but Sonde's own profiler discovers no GPUs, say in config.hardware "
+         "spec.enableGpuDiscovery: is true, but Sonde's own profiler discovers no GPUs, say in "
+         "config.hardware "
          "how many there are"},
         {"'model': 'm', 'backend': 'vllm', 'profilingConfig': {'config': {'sonde': {'target': 'moon'}}}",
          AT "config.sonde.target: must be dgd, sim or endpoint, not 'moon'"},
@@ -373,20 +374,19 @@ static void a_configuration_that_no_command_takes_is_refused(void **state)
 
 static void mistakes_are_told_together(void **state)
 {
-        assert_wrong(*state,
-                     "'model': 'm', 'backend': 'vllm', 'profilingConfig': {'config': {'sla': {'isl': 0, "
-                     "'ttft': -1}, "
-                     "'engine': {'backend': 'sglang'}}, 'command': ['a'], 'tolerations': [{'operator': 'X'}]}, "
-                     "'deploymentOverrides': {'namespace': 'other'}",
-                     IN
-                     "sla.isl: must be a whole number of tokens above 0, not '0'; " IN
-                     "sla.ttft: must be a number of milliseconds above 0, not '-1'; " IN
-                     "engine.backend: is 'sglang', but spec.backend is 'vllm', leave it out; " AT
-                     "profilerImage: is missing, name the image that has the command, or leave both out for "
-                     "Sonde's own profiler; " AT
-                     "tolerations[0]: operator must be Exists or Equal, not 'X'; "
-                     "spec.deploymentOverrides.namespace: is 'other', but a deployment is only made in the "
-                     "request's own namespace 'ns', leave it out");
+        assert_wrong(
+                *state,
+                "'model': 'm', 'backend': 'vllm', 'profilingConfig': {'config': {'sla': {'isl': 0, "
+                "'ttft': -1}, "
+                "'engine': {'backend': 'sglang'}}, 'command': ['a'], 'tolerations': [{'operator': 'X'}]}, "
+                "'deploymentOverrides': {'namespace': 'other'}",
+                IN "sla.isl: must be a whole number of tokens above 0, not '0'; " IN
+                   "sla.ttft: must be a number of milliseconds above 0, not '-1'; " IN
+                   "engine.backend: is 'sglang', but spec.backend is 'vllm', leave it out; " AT
+                   "profilerImage: is missing, name the image that has the command, or leave both out for "
+                   "Sonde's own profiler; " AT "tolerations[0]: operator must be Exists or Equal, not 'X'; "
+                   "spec.deploymentOverrides.namespace: is 'other', but a deployment is only made in the "
+                   "request's own namespace 'ns', leave it out");
 }
 
 static void the_controls_are_told_with_the_rest(void **state)
