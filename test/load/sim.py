@@ -9,6 +9,7 @@ import resource
 import selectors
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -128,6 +129,20 @@ def one_connection_serves_many_requests():
             answer = connection.getresponse()
             assert answer.status == 200 and answer.read(), i
         connection.close()
+
+
+def https_is_spoken_with_a_certificate():
+    with tempfile.TemporaryDirectory(prefix="sonde-sim-") as folder:
+        key, cert = os.path.join(folder, "key"), os.path.join(folder, "cert")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                        "-subj", "/CN=sim", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                       check=True, capture_output=True)
+        with engine("--tls-cert", cert, "--tls-key", key) as server:
+            context = ssl.create_default_context(cafile=cert)
+            connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=20)
+            connection.request("POST", "/v1/completions", json.dumps(body(stream=True)))
+            assert len(events(connection.getresponse().read().decode())) == 5
+            connection.close()
 
 
 def models_and_health_answer():
@@ -386,7 +401,7 @@ def the_truth_is_told_as_the_load_generator_tells():
 
 
 main(curl_reads_a_stream, both_endpoints_answer_streamed_and_whole, one_connection_serves_many_requests,
-     models_and_health_answer, wrong_requests_are_refused_with_a_sentence, stamps_tell_when_a_chunk_was_written,
+     https_is_spoken_with_a_certificate, models_and_health_answer, wrong_requests_are_refused_with_a_sentence, stamps_tell_when_a_chunk_was_written,
      tokens_come_when_the_model_says, the_kv_cache_is_told_in_the_backends_words, two_thousand_streams_run_at_once,
      clients_that_go_leave_room_for_others, errors_come_at_their_rate, cut_connections_break_in_the_middle,
      a_crash_ends_the_process_as_a_signal_does, a_hang_stops_all_tokens_but_not_the_health,
