@@ -120,7 +120,7 @@ static struct json *ours_json(struct arena *a, const struct load_config *c, cons
                 "{'version': %s, 'invalid': %s, 'simulated': %p, 'tokenizer': %s, 'osl_exact': %p,"
                 "'lateness_us': %p, 'client_cpu': %p, 'client_cpu_seconds': %p, 'kernel_stamps': %p,"
                 "'stamp_error_us': %p, 'chunks': %p, 'cancelled_request_count': %p}",
-                SONDE_VERSION, r->invalid, json_truth(a, c->simulated), r->tokenizer,
+                SONDE_VERSION, r->invalid, c->simulated ? json_truth(a, true) : NULL, r->tokenizer,
                 json_truth(a, r->summary.osl_exact), statistics_or_none(a, &r->summary.lateness),
                 json_double(a, r->cpu), json_double(a, r->cpu_seconds), json_truth(a, r->kernel_stamps),
                 statistics_or_none(a, &r->stamp_error), json_u64(a, r->chunks),

@@ -65,7 +65,7 @@ struct load_errors load_error_of(const struct load_record *r)
         if (r->canceled) {
                 e.code = 499; /* as AIPerf says it */
                 e.type = "RequestCancellationError";
-                e.message = "the end of the run came before the end of the answer";
+                e.message = "the run ended before its answer";
                 return e;
         }
         e.code = r->status >= 400 ? r->status : 0;

@@ -170,21 +170,21 @@ static void add_client(struct buf *out, const struct load_report *r)
 {
         const struct stats_summary *late = &r->summary.lateness, *stamp = &r->stamp_error;
 
-        buf_printf(out, "client: CPU %.0f %% of its busiest worker", r->cpu * 100);
-        if (late->n) {
-                buf_adds(out, " · late by ");
-                add_number(out, late->p[STATS_P50], 0);
-                buf_adds(out, " us, p99 ");
-                add_number(out, late->p[STATS_P99], 0);
-                buf_adds(out, " us");
-        }
-        buf_adds(out, r->kernel_stamps ? " · times of the kernel" : " · times of the read");
+        buf_printf(out, "client: CPU %.0f %% of its busiest worker · times of the %s", r->cpu * 100,
+                   r->kernel_stamps ? "kernel" : "read");
         if (stamp->n) {
-                buf_adds(out, " (read ");
+                buf_adds(out, ", read ");
                 add_number(out, stamp->p[STATS_P50], 0);
-                buf_adds(out, " us later)");
+                buf_adds(out, " us later");
         }
         buf_addc(out, '\n');
+        if (!late->n)
+                return;
+        buf_adds(out, "        sent ");
+        add_number(out, late->p[STATS_P50], 0);
+        buf_adds(out, " us after the schedule, p99 ");
+        add_number(out, late->p[STATS_P99], 0);
+        buf_adds(out, " us\n");
 }
 
 void load_print(const struct load_config *c, const struct load_report *r, struct buf *out)

@@ -5,9 +5,10 @@
  *
  *   builtin        short common English words that the tokenizers in use have as one token each; counted as one a word
  *   a word list    one word a line; counted as one a word
- *   tokenizer.json of Hugging Face (BPE with "Ġ" or "▁" for the blank): its entries of a blank and ASCII letters alone, which
- *                  every pre-tokenizer leaves whole, and which no merge can split. They are exact by construction; the
- *                  tokens that a chat template adds are the server's and are not counted
+ *   tokenizer.json of Hugging Face (BPE or Unigram, with "Ġ" or "▁" for the blank): its entries of a blank and lower-case
+ *                  ASCII letters alone, which every pre-tokenizer leaves whole. Each was put through the merges, or the
+ *                  scores, and came out as one. So prompts are exact; the tokens that a chat template adds are the
+ *                  server's and are not counted
  *
  * Counting is exact for texts of such words. Any other text is counted by the longest entries that fit (an estimate, and
  * told as one): what a server says of its own usage is better, and used when it is there.
