@@ -187,7 +187,8 @@ static const char OWN[] =
         "\"services\": {"
         "\"Front\": {\"componentType\": \"frontend\", \"extraPodSpec\": {\"mainContainer\": {\"image\": "
         "\"f\", \"args\": null}}}, "
-        "\"P\": {\"subComponentType\": \"prefill\", \"resources\": null, \"extraPodSpec\": "
+        "\"P\": {\"subComponentType\": \"prefill\", \"multinode\": {\"nodeCount\": 2}, \"resources\": null, "
+        "\"extraPodSpec\": "
         "{\"tolerations\": [1], \"mainContainer\": {\"args\": [\"--model m --is-prefill-worker "
         "--enable-prefix-caching -tp 8\"]}}}, "
         "\"D\": {\"subComponentType\": \"decode\", \"replicas\": 9, \"extraPodSpec\": {\"mainContainer\": "
@@ -206,6 +207,7 @@ static void test_what_a_person_wrote_stays(void **state)
         assert_int_equal(json_len(json_at(spec, "envs")), 1);
         assert_int_equal(json_len(json_at(spec, "services")), 2);
         assert_int_equal(json_len(json_at(json_at(d, "extraPodSpec"), "tolerations")), 1);
+        assert_null(json_at(d, "multinode")); /* of 8 GPUs; these are 2 */
         assert_string_equal(words(&a, dgd, "D"),
                             "--model m --tensor-parallel-size 2 --no-enable-prefix-caching --max-num-seqs 1 "
                             "--max-num-batched-tokens 32768");

@@ -178,6 +178,7 @@ static void set_mapping(struct arena *a, const struct sla_backend *b, struct jso
         b->map(&args, c);
         sla_args_store(&args, container);
         set_gpus(a, worker, c->gpus);
+        json_remove(worker, "multinode"); /* sla_deployment_prepare() knows how many a node has */
 }
 
 static void aggregate(struct arena *a, const struct sla_backend *b, struct json *worker,
@@ -339,7 +340,6 @@ struct json *sla_chosen_deployment(struct arena *a, const struct sla_results *r,
                 struct sla_candidate c = sla_chosen_candidate(r, role);
 
                 set_mapping(a, b, worker, &c);
-                json_remove(worker, "multinode");
                 if (r->has_replicas)
                         json_set(a, worker, "replicas",
                                  json_u64(a, role == SLA_PREFILL ? r->replicas.prefill : r->replicas.decode));
