@@ -35,7 +35,7 @@ static const struct usage usage = {
 struct request {
         const char *config, *target, *url, *kv_tokens, *sim_model, *search, *dir, *log_level;
         const char *kubeconfig;
-        bool dry_run, truth;
+        bool dry_run, truth, discovery;
         usec_t request_timeout;
         char **command;
 };
@@ -271,20 +271,17 @@ static int prepare(struct session *s, struct sla_target_config *c, struct err *e
         if (check(s->q, &c->kv_tokens, err) < 0)
                 return -1;
         s->dir = directory(s);
-        if (dir_make(s->dir, 0755, err) < 0)
-                return -1;
         c->artifacts = s->q->truth ? NULL : s->dir;
-        return make_target(s, c, err);
+        return make_target(s, c, err) < 0 || dir_make(s->dir, 0755, err) < 0 ? -1 : 0;
 }
 
 /* Told on standard error, and where whoever watches the run looks. */
 static int fail(struct session *s, struct run_reporter *reporter, const struct err *err)
 {
         cli_error("sla: %s", err->text);
-        if (s->dir || getenv("SONDE_RUN_DIR")) {
-                reporter->dir = s->dir ? s->dir : getenv("SONDE_RUN_DIR");
+        reporter->dir = s->dir ? s->dir : getenv("SONDE_RUN_DIR");
+        if (reporter->dir && access(reporter->dir, F_OK) == 0)
                 (void)run_report_failed(reporter, err->text);
-        }
         return err->code == E_CONFIG || err->code == E_INVALID ? EXIT_USAGE : 1;
 }
 
@@ -384,6 +381,9 @@ int cmd_sla(int argc, char **argv)
                 {"search", 0, "HOW", "grid: every point (upstream's way); adaptive: only those that matter",
                  OPT_STR, &q.search},
                 {"dry-run", 0, NULL, "write all configurations, deploy nothing", OPT_FLAG, &q.dry_run},
+                {"enable-gpu-discovery", 0, NULL,
+                 "taken because upstream's profiler takes it: GPUs are as the configuration says", OPT_FLAG,
+                 &q.discovery},
                 {"truth", 0, NULL, "sim: what its model says, in no time", OPT_FLAG, &q.truth},
                 {"output-dir", 0, "DIR",
                  "where everything goes (SONDE_RUN_DIR, else as the configuration says)", OPT_STR, &q.dir},

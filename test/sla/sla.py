@@ -352,7 +352,7 @@ def a_server_that_is_there_is_measured():
         result = sla_runs.result_of(directory)
         assert result["target"] == "endpoint" and not result.get("simulated") and len(result["sweep"]["prefill"]) == 1
         done = subprocess.run([POD, "sla", "--profile-config", config_file, "--url", url], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=60, check=False, cwd=directory)
         assert done.returncode == 2 and "needs --kv-tokens" in done.stderr, done.stderr
 
 

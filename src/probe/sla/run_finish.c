@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-#include "probe/sla/shape.h"
-
 enum { BASE_MAX = 1 << 20, INTERVAL_SEC = 180 };
 
 /* ---- the candidates' own deployments */
@@ -121,16 +119,6 @@ int profiling_select_dry(struct profiling *w, struct err *err)
 
 /* ---- how many of each */
 
-static double planner_number(struct profiling *w, const char *key, double otherwise)
-{
-        double value;
-
-        return json_to_double(sla_setting(&w->arena, w->config->raw, "planner", key, NULL), &value) &&
-                               value > 0
-                       ? value
-                       : otherwise;
-}
-
 static int throughputs(struct profiling *w, double *prefill, double *decode, struct err *err)
 {
         const struct sla_results *r = &w->results;
@@ -154,7 +142,7 @@ static void plan_replicas(struct profiling *w)
 {
         const struct sla_config *c = w->config;
         struct sla_results *r = &w->results;
-        double interval = planner_number(w, "adjustmentInterval", INTERVAL_SEC);
+        double interval = c->interval > 0 ? c->interval : INTERVAL_SEC;
         struct sla_demand d = {
                 .requests = c->request_rate * interval,
                 .interval = interval,
@@ -164,8 +152,8 @@ static void plan_replicas(struct profiling *w)
                 .itl = c->itl,
                 .prefill_gpus = w->prefill.v[r->chosen_prefill.index].candidate.gpus,
                 .decode_gpus = w->decode.v[r->chosen_decode.index].candidate.gpus,
-                .budget = c->budget ? c->budget : 8,
-                .min_endpoint = (unsigned)planner_number(w, "minEndpoint", 1),
+                .budget = c->budget,
+                .min_endpoint = MAX(c->min_endpoint, 1u),
         };
         double prefill = 0, decode = 0;
         struct err err = ERR_INIT;
