@@ -1,7 +1,7 @@
 /* The OpenAI protocol: requests there and back, and what events say. */
 #include "unit/unit.h"
 
-#include "probe/load/llm.h"
+#include "probe/load/llm_private.h"
 
 /* ---- events */
 
@@ -109,6 +109,62 @@ static void test_events(void **state)
         }
 }
 
+static void assert_same(const struct llm_event *x, const struct llm_event *y)
+{
+        assert_true(str_eq(x->content, y->content) && streq(x->finish, y->finish));
+        assert_true(streq(x->error, y->error) && x->has_usage == y->has_usage);
+        assert_int_equal(x->prompt_tokens, y->prompt_tokens);
+        assert_int_equal(x->completion_tokens, y->completion_tokens);
+}
+
+/* The quick way may leave an event to the thorough one, but never sees another in it. */
+static void test_both_ways_agree(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct llm_event quick, thorough;
+        size_t n_quick = 0;
+
+        for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+                const struct event_case *c = &events[i];
+
+                if (c->done || !llm_event_scan(&a, c->endpoint, str_of(c->data), &quick))
+                        continue;
+                n_quick++;
+                assert_int_equal(llm_event_read(&a, c->endpoint, str_of(c->data), &thorough, NULL), 0);
+                assert_same(&quick, &thorough);
+        }
+        assert_true(n_quick >= 10);
+}
+
+static void test_the_quick_way_is_for_what_engines_send(void **state)
+{
+        static const char *const usual[] = {
+                /* vLLM, SGLang, TensorRT-LLM, Python's json with its blanks */
+                "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1763280000,"
+                "\"model\":\"a/b\","
+                "\"choices\":[{\"index\":0,\"delta\":{\"content\":\" "
+                "w\"},\"logprobs\":null,\"finish_reason\":null,"
+                "\"token_ids\":null}],\"prompt_token_ids\":null}",
+                "{\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\","
+                "\"choices\":[{\"index\":0,"
+                "\"delta\":{\"role\":null,\"content\":\"gr\xC3\xBC\xC3\x9F\",\"reasoning_content\":null,"
+                "\"tool_calls\":null},"
+                "\"logprobs\":null,\"finish_reason\":\"stop\",\"matched_stop\":null}],\"usage\":null}",
+                "{\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"total_tokens\":9,\"completion_tokens\":4,"
+                "\"prompt_tokens_details\":{\"cached_tokens\":0}}}",
+                "{\"id\": \"1\", \"choices\": [{\"index\": 0, \"delta\": {\"content\": \"a\"}, \"stop\": "
+                "[1.5, -2]}]}\n",
+        };
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct llm_event quick, thorough;
+
+        for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
+                assert_true(llm_event_scan(&a, LLM_CHAT, str_of(usual[i]), &quick));
+                assert_int_equal(llm_event_read(&a, LLM_CHAT, str_of(usual[i]), &thorough, NULL), 0);
+                assert_same(&quick, &thorough);
+        }
+}
+
 static void test_what_is_no_event(void **state)
 {
         static const char *const bad[] = {
@@ -133,6 +189,16 @@ static void test_what_is_no_event(void **state)
                 "{\"choices\":[{\"delta\":{\"content\":\"\\ud800\"}}]}",
                 "{\"id\":\"\xC3\",\"choices\":[]}",
                 "{\"choices\":[],\"usage\":1}",
+                "{\"choices\":[],\"n\":01}",
+                "{\"choices\":[],\"n\":1.}",
+                "{\"choices\":[],\"n\":-}",
+                "{\"choices\":[],\"n\":nul}",
+                "{\"choices\":[],\"n\":nullx}",
+                "{\"choices\":[],\"n\":[1,]}",
+                "{\"choices\":[],\"n\":{\"a\"}}",
+                "{\"choices\":[],}",
+                "{\"choices\":[] \"n\":1}",
+                "{\"choices\":[],\"n\":\"a\tb\"}",
                 "{\"choices\":[],\"usage\":{\"prompt_tokens\":-1}}",
                 "{\"choices\":[],\"usage\":{\"completion_tokens\":\"1\"}}",
         };
@@ -323,6 +389,8 @@ static void test_requests_that_are_refused(void **state)
 
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events),
+        cmocka_unit_test(test_both_ways_agree),
+        cmocka_unit_test(test_the_quick_way_is_for_what_engines_send),
         cmocka_unit_test(test_what_is_no_event),
         cmocka_unit_test(test_error_texts),
         cmocka_unit_test(test_long_error_texts_are_cut_between_characters),

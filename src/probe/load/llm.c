@@ -1,4 +1,4 @@
-#include "probe/load/llm.h"
+#include "probe/load/llm_private.h"
 
 enum { ERROR_TEXT_MAX = 200 };
 
@@ -300,35 +300,41 @@ static bool is_error(const struct json *root)
 {
         const struct json *error = json_at(root, "error");
 
-        return (error && !json_is(error, JSON_NULL)) || streq(json_str(root, "object"), "error");
+        return (error && !json_is(error, JSON_NULL)) ||
+               (!json_at(root, "choices") && streq(json_str(root, "object"), "error"));
+}
+
+int llm_event_read(struct arena *a, enum llm_endpoint endpoint, struct str data, struct llm_event *ret,
+                   struct err *err)
+{
+        const struct json *root = json_parse(a, data, &limits, err), *choices;
+        struct str sentence;
+
+        *ret = (struct llm_event){.done = false};
+        if (!root)
+                return err_wrap(err, "an event");
+        if (is_error(root)) {
+                sentence = error_sentence(root);
+                ret->error = sentence.n ? one_line(a, sentence) : "an error without a message";
+                return 0;
+        }
+        choices = json_at(root, "choices");
+        if (!json_is(choices, JSON_ARRAY))
+                return err_set(err, E_PROTOCOL, "an event has no choices");
+        json_foreach (choice, choices)
+                if (read_choice(a, endpoint, choice, ret, err) < 0)
+                        return -1;
+        return read_usage(json_at(root, "usage"), ret, err);
 }
 
 int llm_event_parse(struct arena *a, enum llm_endpoint endpoint, struct str data, struct llm_event *ret,
                     struct err *err)
 {
-        const struct json *root, *choices;
-        struct str sentence;
-
-        *ret = (struct llm_event){.done = str_eq(data, STR("[DONE]"))};
-        if (ret->done)
+        if (str_eq(data, STR("[DONE]"))) {
+                *ret = (struct llm_event){.done = true};
                 return 0;
-        root = json_parse(a, data, &limits, err);
-        if (!root)
-                return err_wrap(err, "an event");
-        choices = json_at(root, "choices");
-        if (!json_is(choices, JSON_ARRAY) || json_at(root, "error")) {
-                if (is_error(root)) {
-                        sentence = error_sentence(root);
-                        ret->error = sentence.n ? one_line(a, sentence) : "an error without a message";
-                        return 0;
-                }
-                if (!json_is(choices, JSON_ARRAY))
-                        return err_set(err, E_PROTOCOL, "an event has no choices");
         }
-        json_foreach (choice, choices)
-                if (read_choice(a, endpoint, choice, ret, err) < 0)
-                        return -1;
-        return read_usage(json_at(root, "usage"), ret, err);
+        return llm_event_scan(a, endpoint, data, ret) ? 0 : llm_event_read(a, endpoint, data, ret, err);
 }
 
 const char *llm_error_text(struct arena *a, struct str body)
