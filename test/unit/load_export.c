@@ -338,8 +338,35 @@ static void test_a_line_for_each_request_but_those_of_the_warm_up(void **state)
         assert_near(number(json_at(metrics, "output_sequence_length"), "value"), 4);
         gaps = json_at(json_at(metrics, "inter_chunk_latency"), "value");
         assert_int_equal(json_len(gaps), 2);
+        assert_string_equal(json_print(&a, gaps), "[10,20]");
         assert_true(json_is(json_at(one, "error"), JSON_NULL));
         assert_near(number(json_at(one, "sonde"), "lateness_us"), 500);
+}
+
+/* Written digit by digit, they are what their nanoseconds divided by a million are. */
+static void test_gaps_of_any_length(void **state)
+{
+        static const uint64_t gaps[] = {
+                1,       10,       100,       999999,     1000000,          1000001,
+                1500000, 20000000, 123456789, 1000000000, 9007199254740993, 1000000000000000000};
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char dir[UNIT_DIR_LEN + 8];
+        uint64_t chunks[ARRAY_LEN(gaps) + 1] = {MS(1000)};
+        struct json *list;
+        struct made m;
+
+        make(&m);
+        for (size_t i = 0; i < ARRAY_LEN(gaps); i++)
+                chunks[i + 1] = chunks[i] + gaps[i];
+        m.records[1].chunks = chunks;
+        m.records[1].n_chunks = ARRAY_LEN(chunks);
+        export(&m, dir);
+        list = json_at(json_at(json_at(line_of(&a, read_back(&a, dir, "profile_export.jsonl"), 0), "metrics"),
+                               "inter_chunk_latency"),
+                       "value");
+        assert_string_equal(json_print(&a, list),
+                            "[0.000001,0.00001,0.0001,0.999999,1,1.000001,1.5,20,123.456789,1000,"
+                            "9007199254.740993,1000000000000]");
 }
 
 static void test_lines_of_requests_that_failed(void **state)
@@ -536,6 +563,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_in_which_all_failed),
         cmocka_unit_test(test_the_file_of_the_summary_is_the_summary),
         cmocka_unit_test(test_a_line_for_each_request_but_those_of_the_warm_up),
+        cmocka_unit_test(test_gaps_of_any_length),
         cmocka_unit_test(test_lines_of_requests_that_failed),
         cmocka_unit_test(test_inputs_are_the_bodies),
         cmocka_unit_test(test_the_csv_line_by_line),
