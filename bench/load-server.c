@@ -1,0 +1,309 @@
+/*
+ * load-server - the server of bench/load.py: short streams of events, each with the time of its own first byte.
+ *
+ *     load-server FIRST_US GAP_US CHUNKS TIMES [AT_ONCE]
+ *
+ * Prints its port. Answers every POST after FIRST_US with CHUNKS  events GAP_US apart (0: as fast as the socket takes them),
+ * AT_ONCE (1) in a write(), then [DONE]. A request is known by its max_tokens. Before the write() that has a request's first event, the wall clock
+ * is read; with SIGTERM all of these go to the file TIMES as lines "max_tokens nanoseconds". One thread, one epoll, no
+ * allocation in a stream: what is measured is the client.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+enum { IN_MAX = 64 * 1024, OUT_MAX = 64 * 1024, EVENTS = 256, KEYS = 4 * 1024 * 1024 };
+
+static const char HEAD[] =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+static const char EVENT[] =
+        "data: "
+        "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1700000000,\"model\":\"m\","
+        "\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n";
+static const char LAST[] = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+static const char END[] = "data: [DONE]\n\n";
+
+struct peer {
+        struct heap_node node; /* the time of its next event */
+        int fd;
+        size_t n_in, out_at, n_out;
+        uint64_t key;
+        unsigned left; /* events */
+        uint32_t events;
+        bool answering, first; /* first: the next write() has the first event */
+        char in[IN_MAX];
+        char out[OUT_MAX];
+};
+
+struct server {
+        int epoll_fd, timer_fd;
+        struct heap due;
+        uint64_t first_ns, gap_ns;
+        unsigned chunks, at_once;
+        uint64_t *times; /* by key */
+        struct clock clock;
+};
+
+static uint64_t wall_ns(void)
+{
+        struct timespec ts;
+
+        clock_gettime(CLOCK_REALTIME, &ts);
+        return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void drop(struct server *s, struct peer *p)
+{
+        heap_remove(&s->due, &p->node);
+        close(p->fd);
+        free(p);
+}
+
+static void add(struct peer *p, const char *text, size_t n)
+{
+        if (p->n_out + n <= OUT_MAX) {
+                memcpy(p->out + p->n_out, text, n);
+                p->n_out += n;
+        }
+}
+
+static void add_chunk(struct peer *p, const char *text)
+{
+        char size[16];
+        size_t n = strlen(text);
+
+        add(p, size, (size_t)snprintf(size, sizeof(size), "%zx\r\n", n));
+        add(p, text, n);
+        add(p, "\r\n", 2);
+}
+
+/* False: it has gone. */
+static bool flush(struct server *s, struct peer *p)
+{
+        struct epoll_event ev = {.data.ptr = p, .events = EPOLLIN};
+
+        while (p->out_at < p->n_out) {
+                ssize_t n;
+
+                if (p->first && p->key < KEYS)
+                        s->times[p->key] = wall_ns();
+                p->first = false;
+                n = send(p->fd, p->out + p->out_at, p->n_out - p->out_at, MSG_NOSIGNAL);
+                if (n < 0 && errno == EAGAIN) {
+                        ev.events |= EPOLLOUT;
+                        break;
+                }
+                if (n <= 0)
+                        return false;
+                p->out_at += (size_t)n;
+        }
+        if (p->out_at == p->n_out)
+                p->out_at = p->n_out = 0;
+        if (p->answering && !s->gap_ns)
+                ev.events |= EPOLLOUT;
+        if (ev.events != p->events)
+                epoll_ctl(s->epoll_fd, EPOLL_CTL_MOD, p->fd, &ev);
+        p->events = ev.events;
+        return true;
+}
+
+static void end_answer(struct peer *p)
+{
+        add_chunk(p, LAST);
+        add_chunk(p, END);
+        add(p, "0\r\n\r\n", 5);
+        p->answering = false;
+}
+
+/* The next event of P; without gaps as many as fit. False: it has gone. */
+static bool go_on(struct server *s, struct peer *p)
+{
+        if (p->left == s->chunks) {
+                add(p, HEAD, sizeof(HEAD) - 1);
+                p->first = true;
+        }
+        for (unsigned i = 0; p->left && i < s->at_once && p->n_out + 1024 < OUT_MAX; i++) {
+                add_chunk(p, EVENT);
+                p->left--;
+        }
+        if (!p->left && p->n_out + 1024 < OUT_MAX)
+                end_answer(p);
+        else if (s->gap_ns)
+                heap_put(&s->due, &p->node, p->node.order + s->gap_ns);
+        return flush(s, p);
+}
+
+/* A whole request is in P: its max_tokens is its name. */
+static void begin(struct server *s, struct peer *p, uint64_t now)
+{
+        const char *at = memmem(p->in, p->n_in, "\"max_tokens\":", 13);
+
+        p->key = at ? strtoull(at + 13, NULL, 10) : 0;
+        p->left = s->chunks;
+        p->answering = true;
+        p->n_in = 0;
+        heap_put(&s->due, &p->node, now + s->first_ns);
+}
+
+static bool take(struct server *s, struct peer *p, uint64_t now)
+{
+        ssize_t n = recv(p->fd, p->in + p->n_in, IN_MAX - 1 - p->n_in, 0);
+        const char *end, *length;
+
+        if (n < 0 && errno == EAGAIN)
+                return true;
+        if (n <= 0)
+                return false;
+        p->n_in += (size_t)n;
+        p->in[p->n_in] = '\0';
+        end = strstr(p->in, "\r\n\r\n");
+        length = end ? strcasestr(p->in, "content-length:") : NULL;
+        if (length && p->n_in >= (size_t)(end + 4 - p->in) + strtoull(length + 15, NULL, 10))
+                begin(s, p, now);
+        return p->n_in < IN_MAX - 1;
+}
+
+/* Nobody sends a second request before the answer's end: what is readable then is the end of the connection. */
+static bool ready(struct server *s, struct peer *p, uint32_t events, uint64_t now)
+{
+        if (!p->answering && !p->n_out)
+                return take(s, p, now);
+        if (!(events & EPOLLOUT))
+                return false;
+        return p->answering && !s->gap_ns ? go_on(s, p) : flush(s, p);
+}
+
+static void accept_all(struct server *s, int listener)
+{
+        int fd, one = 1;
+
+        while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+                struct peer *p = xmalloc(sizeof(*p));
+                struct epoll_event ev = {.data.ptr = p, .events = EPOLLIN};
+
+                p->node = (struct heap_node){0};
+                p->fd = fd;
+                p->n_in = p->out_at = p->n_out = 0;
+                p->answering = p->first = false;
+                p->events = EPOLLIN;
+                setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+                epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+        }
+}
+
+static void run_due(struct server *s)
+{
+        struct heap_node *first;
+        uint64_t now = clock_boot_ns(&s->clock);
+        struct itimerspec spec = {0};
+
+        while ((first = heap_first(&s->due)) && first->order <= now) {
+                struct peer *p = CONTAINER_OF(first, struct peer, node);
+
+                heap_remove(&s->due, first);
+                if (!go_on(s, p))
+                        drop(s, p);
+        }
+        if (first) {
+                spec.it_value.tv_sec = (time_t)(first->order / 1000000000);
+                spec.it_value.tv_nsec = (long)(first->order % 1000000000);
+        }
+        timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+static void write_times(const struct server *s, const char *path)
+{
+        FILE *f = fopen(path, "w");
+
+        for (size_t i = 0; f && i < KEYS; i++)
+                if (s->times[i])
+                        fprintf(f, "%zu %llu\n", i, (unsigned long long)s->times[i]);
+        if (f)
+                fclose(f);
+}
+
+static int listen_any(void)
+{
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t n = sizeof(at);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+        if (fd < 0 || bind(fd, (struct sockaddr *)&at, n) < 0 || listen(fd, 4096) < 0 ||
+            getsockname(fd, (struct sockaddr *)&at, &n) < 0)
+                return -1;
+        printf("%u\n", ntohs(at.sin_port));
+        fflush(stdout);
+        return fd;
+}
+
+static void add_fd(struct server *s, int fd, void *mark)
+{
+        struct epoll_event ev = {.data.ptr = mark, .events = EPOLLIN};
+
+        epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static void serve(struct server *s, int listener, int signals)
+{
+        int marks[3] = {listener, signals, s->timer_fd};
+        struct epoll_event events[EVENTS];
+
+        for (int i = 0; i < 3; i++)
+                add_fd(s, marks[i], &marks[i]);
+        for (;;) {
+                int n = epoll_wait(s->epoll_fd, events, EVENTS, -1);
+                uint64_t now = clock_boot_ns(&s->clock), expirations;
+
+                for (int i = 0; i < n; i++) {
+                        struct peer *p = events[i].data.ptr;
+
+                        if (events[i].data.ptr == &marks[0])
+                                accept_all(s, listener);
+                        else if (events[i].data.ptr == &marks[1])
+                                return;
+                        else if (events[i].data.ptr == &marks[2])
+                                (void)!read(s->timer_fd, &expirations, sizeof(expirations));
+                        else if (!ready(s, p, events[i].events, now))
+                                drop(s, p);
+                }
+                run_due(s);
+        }
+}
+
+int main(int argc, char **argv)
+{
+        struct server s = {.due = HEAP_INIT, .clock = CLOCK_REAL};
+        sigset_t set;
+        int listener;
+
+        if (argc != 5 && argc != 6) {
+                fprintf(stderr, "Usage: load-server FIRST_US GAP_US CHUNKS TIMES [AT_ONCE]\n");
+                return 2;
+        }
+        s.first_ns = strtoull(argv[1], NULL, 10) * 1000;
+        s.gap_ns = strtoull(argv[2], NULL, 10) * 1000;
+        s.chunks = (unsigned)strtoul(argv[3], NULL, 10);
+        s.at_once = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 1;
+        s.times = xcalloc(KEYS, sizeof(*s.times));
+        s.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        s.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+        sigemptyset(&set);
+        sigaddset(&set, SIGTERM);
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        listener = listen_any();
+        if (listener < 0) {
+                perror("load-server");
+                return 1;
+        }
+        serve(&s, listener, signalfd(-1, &set, SFD_CLOEXEC));
+        write_times(&s, argv[4]);
+        return 0;
+}
