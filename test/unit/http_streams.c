@@ -1,4 +1,5 @@
 /* The HTTP client: streams on the pool's connections, connections made ahead of need, and when bytes came and went. */
+#include "unit/certs.h"
 #include "unit/http_rig.h"
 
 #define CHUNKED "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -508,6 +509,66 @@ static void test_without_stamps_it_is_now(void **state)
         assert_false(t.stamped);
 }
 
+/* ---- TLS: made ahead, kept, renewed; and timed by the reads */
+
+static void stream_two(void *arg, struct http_exchange *ex)
+{
+        http_stream_start(ex, 200, NULL, NULL, NULL);
+        http_stream_write(ex, STR("a"));
+        http_stream_write(ex, STR("b"));
+        http_stream_end(ex);
+}
+
+static void play_timed(struct rig *r, struct timed *t)
+{
+        uint64_t before = clock_boot_ns(&r->net.clock);
+
+        start_timed(r, t);
+        net_until(&r->net, t->ended);
+        assert_true(t->pieces >= 1);
+        assert_false(t->stamped);
+        assert_true(t->received >= before && t->received <= clock_boot_ns(&r->net.clock));
+}
+
+static void test_streams_over_tls(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(cert_done) struct cert ca = cert_make((struct cert_request){.cn = "CA", .ca = true});
+        _cleanup_(cert_done) struct cert leaf = cert_make(
+                (struct cert_request){.san = "IP:127.0.0.1", .issuer = &ca});
+        _cleanup_(tls_unref) struct tls *there = tls_new(
+                &(struct tls_config){.server = true, .cert = str_of(leaf.cert), .key = str_of(leaf.key)},
+                NULL);
+        _cleanup_(tls_unref) struct tls *here = tls_new(&(struct tls_config){.ca = str_of(ca.cert)}, NULL);
+        _cleanup_(tls_unref) struct tls *renewed = tls_new(&(struct tls_config){.ca = str_of(ca.cert)}, NULL);
+        struct http_server *server;
+        struct err err = ERR_INIT;
+        struct timed t;
+        char url[64];
+
+        r->net.clock.manual = false;
+        net_turn(&r->net);
+        server = http_server_new(
+                r->net.loop,
+                &(struct http_server_config){.listen = "127.0.0.1:0", .tls = there, .on_request = stream_two},
+                &err);
+        assert_non_null(server);
+        snprintf(url, sizeof(url), "https://127.0.0.1:%u", http_server_port(server));
+        new_client(r, (struct http_client_config){.url = url, .tls = here, .stamps = true});
+        http_client_connect(r->client, 2);
+        net_until(&r->net, http_client_idle(r->client) == 2);
+        play_timed(r, &t);
+        play_timed(r, &t);
+        assert_int_equal(http_client_idle(r->client), 2);
+        /* what is made with certificates that are not used any more is not kept */
+        http_client_connect(r->client, 4);
+        http_client_set_tls(r->client, renewed);
+        assert_int_equal(http_client_idle(r->client), 0);
+        play_timed(r, &t);
+        http_client_free(TAKE_PTR(r->client));
+        http_server_free(server);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -530,6 +591,7 @@ static const struct CMUnitTest tests[] = {
         TEST(test_stamps_lie_between_sending_and_reading),
         TEST(test_a_stamp_outlives_a_pause),
         TEST(test_without_stamps_it_is_now),
+        TEST(test_streams_over_tls),
 };
 
 UNIT_MAIN(tests)
