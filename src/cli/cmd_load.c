@@ -154,14 +154,14 @@ static int set_goodput(struct request *q)
                 char text[64];
 
                 rest = str_trim(rest);
+                if (q->load.n_slos >= ARRAY_LEN(q->slos)) {
+                        cli_error("--goodput has more than %zu limits", ARRAY_LEN(q->slos));
+                        return -1;
+                }
                 if (!load_metric_of(tag, &slo->metric) || !limit.n || limit.n >= sizeof(text)) {
                         cli_error("--goodput: '%.*s' is not of the form metric:limit, such as "
                                   "time_to_first_token:250",
                                   STR_ARG(tag));
-                        return -1;
-                }
-                if (q->load.n_slos >= ARRAY_LEN(q->slos)) {
-                        cli_error("--goodput has more than %zu limits", ARRAY_LEN(q->slos));
                         return -1;
                 }
                 snprintf(text, sizeof(text), "%.*s", STR_ARG(limit));
@@ -402,7 +402,7 @@ static void on_progress(void *arg, const struct load_progress *p)
 
 /* ---- running */
 
-/* A descriptor that becomes readable with SIGINT or SIGTERM; a second one ends the program as any. */
+/* A descriptor that becomes readable with SIGINT or SIGTERM. */
 static int stop_signals(sigset_t *set)
 {
         sigemptyset(set);

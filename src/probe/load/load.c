@@ -24,6 +24,7 @@ struct run {
 struct greeting {
         struct loop *loop;
         struct err *err;
+        struct io stop;
         int result;
 };
 
@@ -44,6 +45,15 @@ static void greeted(void *arg, const struct http_answer *answer, const struct er
         loop_stop(g->loop, 0);
 }
 
+/* A wish to stop is still there when the workers are told what to do. */
+static void not_greeted(struct io *io, uint32_t events)
+{
+        struct greeting *g = CONTAINER_OF(io, struct greeting, stop);
+
+        g->result = 0;
+        loop_stop(g->loop, 0);
+}
+
 /* Makes one connection, TLS and all, and sends nothing. */
 static int greet(const struct load_config *c, struct err *err)
 {
@@ -59,8 +69,11 @@ static int greet(const struct load_config *c, struct err *err)
         client = http_client_new(loop, &config, err);
         if (!client)
                 return -1;
+        if (c->stop_fd >= 0)
+                (void)!io_add(loop, &g.stop, c->stop_fd, EPOLLIN, not_greeted);
         http_start(client, &request, &handlers, &g);
         loop_run(loop);
+        io_remove(&g.stop);
         http_client_free(client);
         return g.result;
 }
