@@ -261,6 +261,20 @@ static void test_files_are_replaced_whole(void **state)
         assert_int_equal(e.code, E_NOT_FOUND);
 }
 
+static void test_wall_times_as_boot_times(void **state)
+{
+        struct clock c = {.manual = true, .boot = 5 * USEC_PER_SEC, .wall = 100 * USEC_PER_SEC},
+                     real = CLOCK_REAL;
+        uint64_t before = clock_boot_ns(&real), at = clock_boot_ns_of(&real, clock_wall(&real) * 1000);
+
+        assert_int_equal(clock_boot_ns_of(&c, 100000000000), 5000000000);
+        assert_int_equal(clock_boot_ns_of(&c, 99999999999), 4999999999);
+        assert_int_equal(clock_boot_ns_of(&c, 100000000001), 5000000001);
+        assert_int_equal(clock_boot_ns_of(&c, 1), 0); /* before the machine was there */
+        /* a clock that is not set meanwhile shows what the other does; microseconds are cut */
+        assert_true(at + 1000 * 1000 >= before && at <= clock_boot_ns(&real) + 1000 * 1000);
+}
+
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena_reset_keeps_the_largest_block),
         cmocka_unit_test(test_err_wrap_puts_context_in_front),
@@ -272,6 +286,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_map_against_many_keys),
         cmocka_unit_test(test_heap_is_ordered_and_stable),
         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_wall_times_as_boot_times),
         cmocka_unit_test(test_log_escapes_and_hides_secrets),
         cmocka_unit_test(test_metrics_exposition),
         cmocka_unit_test(test_files_are_replaced_whole),
