@@ -179,6 +179,13 @@ bool run_plan(const struct view *v, struct decision *d, const struct run *run, s
         return run_job_plan(v, d, job, why);
 }
 
+bool run_at_rest(const struct view *v, struct decision *d, const struct run *run)
+{
+        bool under_way = !run->over && !run->suspended && !next_for(v, run);
+
+        return !under_way && !any_lingers(v, d, run, NULL);
+}
+
 /* ---- settle: the spec */
 
 static int64_t generation_of(const struct view *v)

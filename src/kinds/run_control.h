@@ -76,6 +76,8 @@ size_t run_controls_check(const struct view *v, const char **ret, size_t max);
  */
 bool run_plan(const struct view *v, struct decision *d, const struct run *run, struct run_job *job,
               const char **why);
+/* No attempt is under way, and nothing of the last one runs any more: what it has left belongs to nobody. */
+bool run_at_rest(const struct view *v, struct decision *d, const struct run *run);
 /*
  * What has become of the run, in *RET, and of its attempts, in STATUS: status.run, observedGeneration, the conditions Suspended
  * and SpecAccepted. A new attempt is life WAITING with reason Retrying, Resumed or Edited, or NONE for the first one; life

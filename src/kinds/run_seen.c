@@ -197,8 +197,8 @@ static bool was_interrupted(const struct run_seen *s, const struct run_pod *p)
                 return false;
         if (s->has_exit && !s->exit.lost)
                 return s->exit.told;
-        if (!p->object && job_goes_on(s))
-                return true; /* somebody deleted the pod, and the Job makes another */
+        if (!p->object && (job_goes_on(s) || s->has_exit))
+                return true; /* somebody deleted the pod; `run` was killed when its time was up, or the Job makes another */
         if (!asked || !finished || finished < asked)
                 return false;
         return finished > asked || s->has_status;

@@ -205,6 +205,23 @@ static void temporary_deployments_are_the_profilers_while_it_runs(void **state)
                 r, "'state': 'Pending', 'conditions': [{'type': 'Suspended', 'status': 'True'}], " RUN("")));
 }
 
+/* A profiler that has not heard of it yet would take it for a candidate's failure. */
+static void temporary_deployments_stay_until_the_profiler_has_ended(void **state)
+{
+        struct rig *r = *state;
+
+        child(r, &DGD, A_TEMPORARY);
+        child(r, &KUBE_JOB,
+              "{'metadata': {'name': 'profile-r', 'uid': 'uid-job', 'deletionTimestamp': "
+              "'2026-11-15T12:00:00Z', 'labels': {'sonde.dev/attempt': '1'}, " OWNED "}, 'status': {}}");
+        child(r, &KUBE_POD,
+              "{'metadata': {'name': 'p', 'uid': 'uid-p', " BY_JOB "}, 'status': {'phase': 'Running'}}");
+        assert_false(is_removed(
+                r, "'state': 'Pending', 'conditions': [{'type': 'Suspended', 'status': 'True'}], " RUN("")));
+        assert_false(is_removed(r, "'state': 'Profiling', " RUN(", 'reason': 'Retrying'")));
+        assert_false(is_removed(r, "'state': 'Failed', " RUN(", 'outcome': 'Failed'")));
+}
+
 /* ---- Sonde's own profiler */
 
 static const struct json *job_of(struct rig *r, const char *profiling)
@@ -266,6 +283,7 @@ static const struct CMUnitTest tests[] = {
         T(overrides_count_until_it_is_deployed),
         T(what_cannot_be_made_is_waited_for),
         T(temporary_deployments_are_the_profilers_while_it_runs),
+        T(temporary_deployments_stay_until_the_profiler_has_ended),
         T(without_an_image_the_profiler_is_sonde_s_own),
 };
 

@@ -99,15 +99,18 @@ static bool is_temporary(const struct object *object)
 
 /*
  * What a profiler deploys to measure it, it takes away itself. One that was killed cannot; its next attempt does that, but
- * there may be none, or not for long: so what is there while no attempt is under way goes at once.
+ * there may be none, or not for long: so what is there while nobody profiles goes at once. Not earlier: a profiler that
+ * still runs would take it for a candidate's failure.
  */
 static void remove_temporary(const struct turn *t)
 {
-        bool between = json_str(json_path(t->v->request, "status.run"), "reason");
+        size_t first = 0;
 
-        if (!t->run.over && !t->run.suspended && !between)
+        while (first < t->v->n_children && !is_temporary(&t->v->children[first]))
+                first++;
+        if (first == t->v->n_children || !run_at_rest(t->v, t->d, &t->run))
                 return;
-        for (size_t i = 0; i < t->v->n_children; i++)
+        for (size_t i = first; i < t->v->n_children; i++)
                 if (is_temporary(&t->v->children[i]))
                         decide_absent(t->d, &t->v->children[i]);
 }
