@@ -104,7 +104,7 @@ def means_are_the_truth(concurrency):
                 assert measured["input_sequence_length"]["min"] == measured["input_sequence_length"]["max"] == ISL
                 if all(o <= max(SHARE * t, ABSOLUTE) for o, t in misses):
                     return
-                assert idle < BUSY, f"the machine had time, and yet: {misses}"
+            assert idle < BUSY, f"the machine had time, and yet: {misses}"
             diag("the machine was too busy for the exact figures: bench/load.py has them")
             assert all(o <= max(BUSY_SHARE * t, BUSY_ABSOLUTE) for o, t in misses), misses
 
@@ -263,6 +263,12 @@ async def too_large_an_event(writer):
     return True
 
 
+async def closes_when_it_is_asked_again(writer):
+    """Answers well once; as a server that closes idle connections just when the next request comes."""
+    await good(writer)
+    writer.asked_before = True
+
+
 # What the server does, what becomes of the request (None: it succeeds), and a word of the message.
 FAULTS = [
     (good, None, None), (closes_mid_stream, "ConnectionLost", "within the body"), (ends_without_done, "StreamCut", "DONE"),
@@ -274,7 +280,7 @@ FAULTS = [
     (too_short_a_length, "StreamCut|MalformedStream|ProtocolError", ""), (no_http, "ProtocolError", "HTTP"),
     (no_json, "MalformedStream", "event"), (an_error_in_the_stream, "ServerError", "out of memory"),
     (not_streamed, "NotStreamed", "--no-streaming"), (nothing_in_it, "EmptyAnswer", "content"),
-    (too_large_an_event, "TooLarge", "event"),
+    (too_large_an_event, "TooLarge", "event"), (closes_when_it_is_asked_again, None, None),
 ]
 
 
@@ -294,6 +300,8 @@ class Hostile:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
                 length = int(re.search(r"content-length: (\d+)", head, re.I)[1])
                 body = json.loads(await reader.readexactly(length))
+                if getattr(writer, "asked_before", False):
+                    break
                 self.asked.append((head, body))
                 answer = FAULTS[body.get("max_tokens", 1) - 1][0]
                 if await answer(writer):
@@ -362,6 +370,15 @@ def every_fault_ends_its_request_alone():
     succeeded = sum(FAULTS[k][1] is None for k in kinds)
     assert found["request_count"]["avg"] == succeeded and found["error_request_count"]["avg"] == len(kinds) - succeeded, found
     assert sum(e["count"] for e in found["error_summary"]) == len(kinds) - succeeded, found["error_summary"]
+
+
+def a_closed_connection_is_not_a_failure():
+    """a request that meets a connection that the server has just closed goes out once more"""
+    with tempfile.TemporaryDirectory(prefix="sonde-load-") as folder, Hostile() as server:
+        again = [f[0] for f in FAULTS].index(closes_when_it_is_asked_again) + 1
+        trace = write_trace(folder, [{"input_length": 3, "output_length": again}] * 6)
+        found, _ = load(server.url, "--input-file", trace)
+        assert found["request_count"]["avg"] == 6 and len(server.asked) == 6, (found, len(server.asked))
 
 
 # --- schedules ----------------------------------------------------------------------------------------------------------
@@ -538,6 +555,6 @@ def progress_is_lines_without_a_terminal():
 
 
 main(*map(means_are_the_truth, (1, 32, 256, 1000)), answers_may_come_whole, every_fault_ends_its_request_alone,
-     an_open_loop_keeps_its_schedule, a_duration_ends_the_run, a_trace_is_replayed, the_files_say_the_same,
+     a_closed_connection_is_not_a_failure, an_open_loop_keeps_its_schedule, a_duration_ends_the_run, a_trace_is_replayed, the_files_say_the_same,
      keys_are_sent_and_never_shown, wrong_usage_is_said, no_success_is_exit_1, a_client_that_was_late_is_exit_3,
      an_interrupted_run_keeps_what_there_is, progress_is_lines_without_a_terminal)

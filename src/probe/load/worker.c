@@ -35,7 +35,7 @@ struct load_call {
         struct buf text; /* what the answer said; of a refusal: its body */
         VEC(uint64_t) chunks;
         const char *kind; /* of the error that a handler of events returns */
-        bool refused, done, finished, has_usage, read_seen;
+        bool refused, done, finished, has_usage, read_seen, again;
         uint64_t tokens;
 };
 
@@ -426,11 +426,42 @@ static void resume_sending(struct timer *t)
         fill(w);
 }
 
+static const struct http_handlers handlers;
+
+static void post(struct load_call *call)
+{
+        const struct load_plan *p = call->w->plan;
+        const struct http_request request = {
+                .method = "POST",
+                .target = llm_paths[p->c->endpoint],
+                .headers = {p->headers, p->n_headers},
+                .body = p->bodies[call->r.input].text,
+                .stream = !p->c->whole,
+                .pooled = true,
+                .timeout = p->timeout,
+        };
+
+        call->http = http_start(call->w->client, &request, &handlers, call);
+}
+
+/* A connection that the server closed while it was idle: nobody has read the request, and it goes out once more. */
+static bool post_again(struct load_call *call, const struct http_answer *answer, const struct err *err)
+{
+        if (answer || !err || err->code != E_LOST || call->again || !http_call_was_reused(call->http) ||
+            http_call_received_at(call->http, NULL) != 0)
+                return false;
+        call->again = true;
+        post(call);
+        return true;
+}
+
 static void on_end(void *arg, const struct http_answer *answer, const struct err *err)
 {
         struct load_call *call = arg;
         struct load_worker *w = call->w;
 
+        if (post_again(call, answer, err))
+                return;
         if (answer) {
                 call->received = http_call_received_at(call->http, NULL);
                 call->r.status = answer->status;
@@ -471,7 +502,7 @@ static struct load_call *take_call(struct load_worker *w)
         }
         call->chunks.n = 0;
         call->received = call->tokens = 0;
-        call->refused = call->done = call->finished = call->has_usage = call->read_seen = false;
+        call->refused = call->done = call->finished = call->has_usage = call->read_seen = call->again = false;
         list_init(&call->node);
         list_append(&w->calls, &call->node);
         return call;
@@ -482,17 +513,7 @@ static void send_request(struct load_worker *w, uint64_t number, uint64_t due, u
 {
         struct load_plan *p = w->plan;
         uint32_t input = (uint32_t)((w->phase->first_body + number) % p->n_bodies);
-        const struct load_body *body = &p->bodies[input];
         struct load_call *call = take_call(w);
-        const struct http_request request = {
-                .method = "POST",
-                .target = llm_paths[p->c->endpoint],
-                .headers = {p->headers, p->n_headers},
-                .body = body->text,
-                .stream = !p->c->whole,
-                .pooled = true,
-                .timeout = p->timeout,
-        };
 
         call->ready = ready;
         call->r = (struct load_record){
@@ -502,9 +523,9 @@ static void send_request(struct load_worker *w, uint64_t number, uint64_t due, u
                 .warmup = w->phase->warmup,
                 .due = due,
                 .start = now_ns(w),
-                .isl = body->isl,
+                .isl = p->bodies[input].isl,
         };
-        call->http = http_start(w->client, &request, &handlers, call);
+        post(call);
         timer_after(&call->timeout, p->timeout);
         w->under_way++;
         bump(&w->sent);
@@ -529,6 +550,7 @@ static void fill_closed(struct load_worker *w)
 static void fill_open(struct load_worker *w)
 {
         struct load_phase *p = w->phase;
+        uint32_t most = w->share ? w->share : LOAD_CONCURRENCY_MAX / w->plan->workers;
         uint64_t now = now_ns(w);
 
         while (!w->closed && w->at < p->n) {
@@ -539,7 +561,7 @@ static void fill_open(struct load_worker *w)
                         timer_at(&w->due, (due + 999) / 1000);
                         break;
                 }
-                if (w->share && w->under_way >= w->share) {
+                if (w->under_way >= most) {
                         w->capped = true;
                         return;
                 }
