@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""examples/dgdr.yaml as a person runs it: one command, half a minute, all seven phases, and everything says that it is simulated."""
+"""examples/dgdr.yaml as a person runs it: one command, half a minute, Sonde's own profiler, and what comes out says that it is simulated."""
 
 import contextlib
+import json
 import os
-import re
 import sys
 import tempfile
 import threading
@@ -54,22 +54,25 @@ def it_is_ready_within_a_minute():
     assert run.seconds < 60
 
 
-def all_seven_phases_are_shown_in_order():
+def all_phases_are_shown_in_order():
     seen = [p["phase"] for p in run.progress()]
     order = [phase for i, phase in enumerate(seen) if i == 0 or seen[i - 1] != phase]
-    assert order == PHASES, order
+    assert order == [phase for phase in PHASES if phase in order], order
+    short = {"Initializing", "ConfigSelection", "PlannerGeneration"}  # may be over before the next state leaves the pod
+    assert set(PHASES) - set(order) <= short, order
 
 
 def steps_sub_phases_and_gpus_are_shown():
     sweep = [p for p in run.progress() if p["phase"] == "PrefillSweep"]
-    shown = [(p["currentStep"], p["totalSteps"], p["subPhase"], p["gpuConfig"]["currentGpus"],
-              p["gpuConfig"]["parallelMapping"]) for p in sweep]
+    shown = [(p["currentStep"], p["totalSteps"], p["gpuConfig"]["currentGpus"], p["gpuConfig"]["parallelMapping"]) for p in sweep
+             if "gpuConfig" in p]
     for gpus in 1, 2:
-        for sub in "Deploying", "Benchmarking", "Cleanup":
-            assert (gpus, 2, sub, gpus, f"TP={gpus}") in shown, shown
+        assert (gpus, 2, gpus, f"TP={gpus}") in shown, shown
+    parts = {p["subPhase"].split()[0] for p in run.progress() if "subPhase" in p}  # "Benchmarking batch size 36"
+    assert {"Deploying", "Benchmarking"} <= parts <= {"Deploying", "Benchmarking", "Cleanup"}, parts
     message = next(c["message"] for s in run.states for c in s.get("conditions", [])
-                   if c["type"] == "Profiling" and "PrefillSweep" in c["message"])
-    assert re.fullmatch(r"\[Phase 2/7: PrefillSweep\] simulated: prefill with 1 GPU\(s\) \(1/2, 50\.0%\)", message), message
+                   if c["type"] == "Profiling" and "PrefillSweep" in c["message"] and "(1/2" in c["message"])
+    assert message == "[Phase 2/7: PrefillSweep] Profiling prefill with 1 GPUs (TP=1) (1/2, 50.0%)", message
 
 
 def the_whole_s_percentage_only_grows_and_its_end_is_foreseen():
@@ -78,14 +81,13 @@ def the_whole_s_percentage_only_grows_and_its_end_is_foreseen():
     assert any("eta" in s.get("progress", {}) for s in run.states)
 
 
-def everything_says_that_it_is_simulated():
-    for p in run.progress():
-        assert p["message"].startswith("simulated: "), p
+def what_comes_out_says_that_it_is_simulated():
     made = run.status["generatedDeployment"]
     assert made["metadata"]["annotations"]["simulated"] == "true", made
     assert made["metadata"]["name"] == f"{NAME}-dgd" and made["metadata"]["labels"]["example"] == "simulated", made
     data = run.maps[f"planner-profile-data-{NAME}"]
-    assert all('"simulated": true' in text for text in data["data"].values()), data
+    assert data["metadata"]["annotations"]["simulated"] == "true", data
+    assert all(json.loads(text)["simulated"] is True for text in data["data"].values()), data
 
 
 def the_output_stays():
@@ -95,6 +97,6 @@ def the_output_stays():
 
 if __name__ == "__main__":
     run = Run()
-    main(it_is_ready_within_a_minute, all_seven_phases_are_shown_in_order, steps_sub_phases_and_gpus_are_shown,
-         the_whole_s_percentage_only_grows_and_its_end_is_foreseen, everything_says_that_it_is_simulated,
+    main(it_is_ready_within_a_minute, all_phases_are_shown_in_order, steps_sub_phases_and_gpus_are_shown,
+         the_whole_s_percentage_only_grows_and_its_end_is_foreseen, what_comes_out_says_that_it_is_simulated,
          the_output_stays)
