@@ -54,7 +54,7 @@ def it_is_ready_within_a_minute():
     assert run.seconds < 60
 
 
-def all_phases_are_shown_in_order():
+def all_seven_phases_are_shown_in_order():
     seen = [p["phase"] for p in run.progress()]
     order = [phase for i, phase in enumerate(seen) if i == 0 or seen[i - 1] != phase]
     assert order == [phase for phase in PHASES if phase in order], order
@@ -97,6 +97,6 @@ def the_output_stays():
 
 if __name__ == "__main__":
     run = Run()
-    main(it_is_ready_within_a_minute, all_phases_are_shown_in_order, steps_sub_phases_and_gpus_are_shown,
+    main(it_is_ready_within_a_minute, all_seven_phases_are_shown_in_order, steps_sub_phases_and_gpus_are_shown,
          the_whole_s_percentage_only_grows_and_its_end_is_foreseen, what_comes_out_says_that_it_is_simulated,
          the_output_stays)
