@@ -78,7 +78,7 @@ static int read_config(struct session *s, struct err *err)
                 if (!raw)
                         return err_wrap(err, "--profile-config");
         }
-        if (sla_config_parse(&s->arena, raw, &s->config, err) < 0)
+        if (sla_config_parse(&s->arena, raw, &s->config, err) < 0 || sla_config_check(&s->config, err) < 0)
                 return -1;
         s->config.dry_run |= s->q->dry_run;
         if (s->q->search && !streq(s->q->search, "grid") && !streq(s->q->search, "adaptive"))

@@ -184,9 +184,50 @@ static void test_a_model_in_a_directory(void **state)
         assert_int_equal(c.context, 40960);
         assert_near(c.shape.weight_mib, 14.0 / (1 << 20));
 
+        assert_int_equal(file_replace(arena_join(&a, dir, "/", "config.json"),
+                                      STR("{\"max_position_embeddings\": 1000000000000000}"), 0644, &err),
+                         0);
+        assert_string_equal(refusal(&a, arena_printf(&a, "{deployment: {model: %s}}", dir)),
+                            "engine.maxContextLength: is missing, and the 1000000000000000 tokens of the "
+                            "model's config.json are more than 100000000");
+        c = config(&a, arena_printf(&a, "{deployment: {model: %s}, engine: {maxContextLength: 8192}}", dir));
+        assert_int_equal(c.context, 8192);
         assert_int_equal(file_replace(arena_join(&a, dir, "/", "config.json"), STR("{"), 0644, &err), 0);
         assert_non_null(strstr(refusal(&a, arena_printf(&a, "{deployment: {model: %s}}", dir)),
                                "/config.json cannot be read"));
+}
+
+static void test_a_run_needs_a_model(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct sla_config c = config(&a, "{engine: {maxContextLength: 8192}}");
+        struct err err = ERR_INIT;
+
+        assert_int_equal(sla_config_check(&c, &err), -1);
+        assert_int_equal(err.code, E_CONFIG);
+        assert_non_null(strstr(err.text, "deployment.model: is missing"));
+        c = config(&a, "{engine: {maxContextLength: 8192}, deployment: {model: m}}");
+        assert_int_equal(sla_config_check(&c, &err), 0);
+}
+
+static void test_a_budget_and_a_cache_that_were_not_said(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct sla_config c = config(&a, "{engine: {maxContextLength: 8192}, deployment: {dgdImage: '',"
+                                         " modelCache: {pvcName: ''}}}");
+
+        assert_false(c.budget_said);
+        assert_int_equal(c.budget, 8);
+        assert_null(c.image);
+        assert_null(c.cache_claim);
+        c = config(&a,
+                   "{engine: {maxContextLength: 8192}, planner: {maxGpuBudget: 8}, deployment: {dgd_image:"
+                   " i, model_cache: {pvc_name: models, pvcPath: m/1}}}");
+        assert_true(c.budget_said);
+        assert_string_equal(c.image, "i");
+        assert_string_equal(c.cache_claim, "models");
+        assert_string_equal(c.cache_path, "m/1");
+        assert_string_equal(c.cache_mount, "/opt/model-cache");
 }
 
 static void test_every_mistake_is_told(void **state)
@@ -219,6 +260,22 @@ static void test_mistakes(void **state)
                 {"{engine: {maxContextLength: 2000}, sla: {isl: 0}}",
                  "sla.isl: must be a whole number above 0, not 0"},
                 {"{engine: {maxContextLength: 8192}, sla: 7}", "sla: must be an object, not 7"},
+                {"{engine: {maxContextLength: -1}}",
+                 "engine.maxContextLength: must be a whole number of 0 or more, not -1"},
+                {"{engine: {maxContextLength: 8192}, sla: {osl: 1}}", "sla.osl: must be at least 2, not 1"},
+                {"{engine: {maxContextLength: 8192}, sweep: {decode_interpolation_osl: 1}}",
+                 "sweep.decode_interpolation_osl: must be at least 2, not 1"},
+                {"{engine: {maxContextLength: 8192}, deployment: {dgdImage: 5}}",
+                 "deployment.dgdImage: must be a text, not 5"},
+                {"{engine: {maxContextLength: 8192}, deployment: {model_cache: {pvc_name: 5, mountPath: x}}}",
+                 "deployment.model_cache.pvc_name: must be a text, not 5; "
+                 "deployment.model_cache.mountPath: must begin with /, not \"x\""},
+                {"{engine: {maxContextLength: 8192}, deployment: {modelCache: models}}",
+                 "deployment.modelCache: must be an object, not \"models\""},
+                {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 4, maxNumGpusPerEngine: "
+                 "8, totalGpus: 4}}",
+                 "planner.maxGpuBudget: is 4, and the smallest engines for prefill and decode, 1 of each, "
+                 "need 8 GPUs"},
                 {"{engine: {maxContextLength: 8192}, sla: {isl: 1.5}}",
                  "sla.isl: must be a whole number above 0, not 1.5"},
                 {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 8, maxNumGpusPerEngine: "
@@ -281,6 +338,8 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_setting_and_how_it_is_spelled),
         cmocka_unit_test(test_gpus_and_context_are_found_out),
         cmocka_unit_test(test_a_model_in_a_directory),
+        cmocka_unit_test(test_a_run_needs_a_model),
+        cmocka_unit_test(test_a_budget_and_a_cache_that_were_not_said),
         cmocka_unit_test(test_every_mistake_is_told),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_more_mistakes_than_fit),

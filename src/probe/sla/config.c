@@ -2,13 +2,14 @@
  * The profiler's configuration, in camelCase or snake_case, as upstream's profiler reads it, and ours beside it:
  *
  *   outputDir, useMocker
- *   deployment  namespace, model, deploymentTimeout (seconds)
+ *   deployment  namespace, model, deploymentTimeout (seconds), dgdImage (of every service),
+ *               modelCache {pvcName, pvcPath, mountPath}: the model in a volume
  *   engine      backend, config (a file), maxContextLength, isMoeModel
  *   hardware    minNumGpusPerEngine, maxNumGpusPerEngine, numGpusPerNode, gpuVramMib (or vramMb), totalGpus
  *   sla         isl, osl, ttft, itl
  *   sweep       prefillInterpolationGranularity, decodeInterpolationGranularity, decodeInterpolationOsl, dryRun,
  *               search: grid or adaptive
- *   planner     maxGpuBudget, adjustmentInterval, minEndpoint, requestRate; all of it is passed through
+ *   planner     maxGpuBudget, adjustmentInterval, minEndpoint, requestRate; all but the last is passed through
  *   modelShape  architecture, numKvHeads, numExperts, intermediateSize, quantBlock, maxContext, weightMib
  *
  * 0 GPUs and a context of 0 mean, as upstream, that the profiler finds them out. What modelShape does not say is read
@@ -27,10 +28,12 @@ enum {
         MODEL_CONFIG_MAX = 1 << 20,
         WEIGHT_FILES_MAX = 100000,
         TOKENS_MAX = 100000000,
-        GPUS_MAX = 65536,
+        DEFAULT_BUDGET = 8,
         TIMEOUT_MAX = 7 * 24 * 3600,
         GRANULARITY_MAX = SLA_GRID_MAX / 4, /* a grid has at most twice as many points */
 };
+
+#define CACHE_MOUNT "/opt/model-cache"
 
 /* ---- both spellings */
 
@@ -82,7 +85,7 @@ struct reading {
         const char *search;
         double timeout, vram;
         unsigned total_gpus;
-        bool moe, estimate, lengths_wrong;
+        bool moe, estimate, lengths_wrong, context_wrong;
 };
 
 static void wrong(struct reading *r, const char *path, const char *fmt, ...) _printf_(3, 4);
@@ -114,8 +117,8 @@ struct member {
         const char *section, *key, *alias; /* alias: another name of it */
         enum member_type type;
         size_t at; /* in struct reading */
-        bool zero; /* is allowed, and means that it is found out */
-        double max;
+        bool zero; /* or an empty text is allowed, and means that it was not said */
+        double max, min;
 };
 
 #define AT(field) offsetof(struct reading, field)
@@ -124,21 +127,23 @@ static const struct member MEMBERS[] = {
         {NULL, "useMocker", .type = FLAG, .at = AT(c.use_mocker)},
         {"deployment", "namespace", .type = TEXT, .at = AT(c.ns)},
         {"deployment", "model", .type = TEXT, .at = AT(c.model)},
+        {"deployment", "dgdImage", .type = TEXT, .at = AT(c.image), .zero = true},
         {"deployment", "deploymentTimeout", .type = NUMBER, .at = AT(timeout), .max = TIMEOUT_MAX},
         {"engine", "backend", .type = TEXT, .at = AT(c.backend)},
         {"engine", "config", .type = TEXT, .at = AT(c.base_config)},
         {"engine", "maxContextLength", .type = COUNT, .at = AT(c.context), .zero = true, .max = TOKENS_MAX},
         {"engine", "isMoeModel", .type = FLAG, .at = AT(moe)},
         {"hardware", "minNumGpusPerEngine", .type = SMALL, .at = AT(c.min_gpus), .zero = true,
-         .max = GPUS_MAX},
+         .max = SLA_GPUS_MAX},
         {"hardware", "maxNumGpusPerEngine", .type = SMALL, .at = AT(c.max_gpus), .zero = true,
-         .max = GPUS_MAX},
+         .max = SLA_GPUS_MAX},
         {"hardware", "numGpusPerNode", .type = SMALL, .at = AT(c.gpus_per_node), .zero = true,
-         .max = GPUS_MAX},
+         .max = SLA_GPUS_MAX},
         {"hardware", "gpuVramMib", "vramMb", .type = NUMBER, .at = AT(vram), .zero = true, .max = 1e9},
-        {"hardware", "totalGpus", .type = SMALL, .at = AT(total_gpus), .zero = true, .max = GPUS_MAX},
+        {"hardware", "totalGpus", .type = SMALL, .at = AT(total_gpus), .zero = true, .max = SLA_GPUS_MAX},
         {"sla", "isl", .type = COUNT, .at = AT(c.isl), .max = TOKENS_MAX},
-        {"sla", "osl", .type = COUNT, .at = AT(c.osl), .max = TOKENS_MAX},
+        /* One token has no time between tokens. */
+        {"sla", "osl", .type = COUNT, .at = AT(c.osl), .min = 2, .max = TOKENS_MAX},
         {"sla", "ttft", .type = NUMBER, .at = AT(c.ttft), .max = 1e9},
         {"sla", "itl", .type = NUMBER, .at = AT(c.itl), .max = 1e9},
         {"sweep", "prefillInterpolationGranularity", .type = SMALL, .at = AT(c.prefill_granularity),
@@ -146,12 +151,13 @@ static const struct member MEMBERS[] = {
         {"sweep", "decodeInterpolationGranularity", .type = SMALL, .at = AT(c.decode_granularity),
          .max = GRANULARITY_MAX},
         /* The grid of input lengths leaves so much of the context. */
-        {"sweep", "decodeInterpolationOsl", .type = COUNT, .at = AT(c.decode_osl), .max = SLA_DECODE_OSL},
+        {"sweep", "decodeInterpolationOsl", .type = COUNT, .at = AT(c.decode_osl), .min = 2,
+         .max = SLA_DECODE_OSL},
         {"sweep", "dryRun", .type = FLAG, .at = AT(c.dry_run)},
         {"sweep", "search", .type = TEXT, .at = AT(search)},
         {"sweep", "useAiConfigurator", .type = FLAG, .at = AT(estimate)},
-        {"planner", "maxGpuBudget", "plannerMaxGpuBudget", SMALL, AT(c.budget), .max = GPUS_MAX},
-        {"planner", "minEndpoint", "plannerMinEndpoint", SMALL, AT(c.min_endpoint), .max = GPUS_MAX},
+        {"planner", "maxGpuBudget", "plannerMaxGpuBudget", SMALL, AT(c.budget), .max = SLA_GPUS_MAX},
+        {"planner", "minEndpoint", "plannerMinEndpoint", SMALL, AT(c.min_endpoint), .max = SLA_GPUS_MAX},
         {"planner", "adjustmentInterval", "plannerAdjustmentInterval", NUMBER, AT(c.interval), .max = 1e6},
         {"planner", "requestRate", .type = NUMBER, .at = AT(c.request_rate), .zero = true, .max = 1e9},
         {"modelShape", "architecture", .type = TEXT, .at = AT(c.shape.architecture)},
@@ -178,6 +184,10 @@ static bool read_number(struct reading *r, const struct member *m, const char *p
             (is_whole && !json_to_i64(value, &whole)) || (m->zero ? number < 0 : number <= 0)) {
                 wrong(r, path, "must be a %snumber %s, not %s", is_whole ? "whole " : "",
                       m->zero ? "of 0 or more" : "above 0", shown(r->arena, value));
+                return false;
+        }
+        if (number < m->min) {
+                wrong(r, path, "must be at least %.0f, not %s", m->min, shown(r->arena, value));
                 return false;
         }
         if (number > m->max) {
@@ -213,13 +223,46 @@ static void read_member(struct reading *r, const struct member *m)
 
                 if (text && *text)
                         *(const char **)target = arena_strdup(r->arena, text);
-                else
+                else if (!text || !m->zero)
                         wrong(r, path, "must be a text, not %s", shown(r->arena, value));
         } else {
                 bool good = read_number(r, m, path, value);
 
                 r->lengths_wrong = r->lengths_wrong || (!good && m->type == COUNT);
+                r->context_wrong = r->context_wrong || (!good && target == &r->c.context);
         }
+}
+
+/* deployment.modelCache: one level deeper than the others. */
+static void read_cache(struct reading *r)
+{
+        const struct {
+                const char *key, **at;
+        } members[] = {{"pvcName", &r->c.cache_claim},
+                       {"pvcPath", &r->c.cache_path},
+                       {"mountPath", &r->c.cache_mount}};
+        const char *path, *inner;
+        const struct json *cache = sla_setting(r->arena, r->in, "deployment", "modelCache", &path);
+
+        if (cache && !json_is(cache, JSON_OBJECT)) {
+                wrong(r, path, "must be an object, not %s", shown(r->arena, cache));
+                return;
+        }
+        for (size_t i = 0; i < ARRAY_LEN(members); i++) {
+                const struct json *value = sla_setting(r->arena, cache, NULL, members[i].key, &inner);
+                const char *text = json_cstr(value);
+
+                if (value && !text)
+                        wrong(r, arena_join(r->arena, path, ".", inner), "must be a text, not %s",
+                              shown(r->arena, value));
+                else if (text && *text)
+                        *members[i].at = arena_strdup(r->arena, text);
+        }
+        if (!r->c.cache_mount)
+                r->c.cache_mount = CACHE_MOUNT;
+        else if (r->c.cache_mount[0] != '/')
+                wrong(r, arena_join(r->arena, path, ".", "mountPath"), "must begin with /, not %s",
+                      shown(r->arena, json_string(r->arena, r->c.cache_mount)));
 }
 
 static bool said(const struct reading *r, const char *section, const char *key)
@@ -318,6 +361,14 @@ static void settle_context(struct reading *r)
         struct err err = ERR_INIT;
         size_t n;
 
+        if (r->context_wrong)
+                return;
+        if (c->shape.max_context > TOKENS_MAX && !c->context) {
+                wrong(r, "engine.maxContextLength",
+                      "is missing, and the %llu tokens of the model's config.json are more than %d",
+                      (unsigned long long)c->shape.max_context, TOKENS_MAX);
+                return;
+        }
         if (c->shape.max_context && (!c->context || c->shape.max_context < c->context))
                 c->context = c->shape.max_context;
         if (!c->context)
@@ -351,7 +402,7 @@ static void settle_gpus(struct reading *r)
         else if (!sla_candidates(&c->shape, c->min_gpus, c->max_gpus, candidates))
                 wrong(r, "hardware", "no power of two from %u to %u GPUs fits the model's shape", c->min_gpus,
                       c->max_gpus);
-        else if (c->budget && 2ULL * c->min_endpoint * candidates[0].gpus > c->budget)
+        else if (c->budget_said && 2ULL * c->min_endpoint * candidates[0].gpus > c->budget)
                 wrong(r, "planner.maxGpuBudget",
                       "is %u, and the smallest engines for prefill and decode, %u of each, need %llu GPUs",
                       c->budget, c->min_endpoint, 2ULL * c->min_endpoint * candidates[0].gpus);
@@ -365,11 +416,12 @@ static void settle(struct reading *r)
         c->deploy_timeout = (usec_t)(r->timeout * (double)USEC_PER_SEC);
         if (!c->budget)
                 c->budget = r->total_gpus;
+        c->budget_said = c->budget > 0;
+        if (!c->budget_said)
+                c->budget = DEFAULT_BUDGET;
         settle_words(r);
         settle_context(r);
         settle_gpus(r);
-        if (!c->budget)
-                c->budget = 8;
 }
 
 int sla_config_parse(struct arena *a, const struct json *config, struct sla_config *ret, struct err *err)
@@ -404,6 +456,7 @@ int sla_config_parse(struct arena *a, const struct json *config, struct sla_conf
         check_sections(&r);
         for (size_t i = 0; i < ARRAY_LEN(MEMBERS); i++)
                 read_member(&r, &MEMBERS[i]);
+        read_cache(&r);
         settle(&r);
         if (r.wrong.n || r.wrong.overflow)
                 code = err_set(err, E_CONFIG, "%.*s%s", STR_ARG(buf_str(&r.wrong)),
@@ -412,4 +465,12 @@ int sla_config_parse(struct arena *a, const struct json *config, struct sla_conf
                 *ret = r.c;
         buf_done(&r.wrong);
         return code;
+}
+
+int sla_config_check(const struct sla_config *c, struct err *err)
+{
+        return c->model
+                       ? 0
+                       : err_set(err, E_CONFIG,
+                                 "deployment.model: is missing, say which model is served, or its directory");
 }

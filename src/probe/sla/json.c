@@ -263,7 +263,7 @@ static int read_candidate(const struct json *row, const char *path, struct sla_c
                         return err_set(err, E_INVALID, "%s: label must be a mapping such as TP=4", path);
                 return 0;
         }
-        if (count(row, &gpus_wanted, 0, UINT16_MAX, &gpus, err) < 0)
+        if (count(row, &gpus_wanted, 0, SLA_GPUS_MAX, &gpus, err) < 0)
                 return -1;
         for (int i = 0; gpus && i < SIM_MAPPINGS_; i++)
                 if (streq(mapping, sim_mappings[i])) {
@@ -564,7 +564,7 @@ static int read_demand(const struct pick *p, const struct json *in, struct sla_d
         for (size_t i = 0; i < ARRAY_LEN(counts_wanted); i++) {
                 uint64_t value;
 
-                if (count(in, &counts_wanted[i].want, counts_wanted[i].otherwise, UINT16_MAX, &value, err) <
+                if (count(in, &counts_wanted[i].want, counts_wanted[i].otherwise, SLA_GPUS_MAX, &value, err) <
                     0)
                         return -1;
                 *counts_wanted[i].ret = (unsigned)value;

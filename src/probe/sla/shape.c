@@ -9,7 +9,6 @@ enum {
         DEFAULT_MAX_GPUS = 4,
         DEFAULT_PER_NODE = 8,
         MOE_SPREAD = 8, /* a mixture of experts may take this many times the GPUs it needs */
-        GPUS_MAX = 1 << 20,
 };
 #define WEIGHTS_SHARE 0.9 /* of the memory of a GPU; the rest is the engine's */
 
@@ -84,7 +83,8 @@ void sla_gpu_range(const struct sla_shape *s, double vram_mib, unsigned per_node
         bool known = s->weight_mib > 0 && vram_mib > 0;
         unsigned node = per_node ? per_node : known ? DEFAULT_PER_NODE : DEFAULT_MAX_GPUS;
 
-        *min = known ? (unsigned)MIN(ceil(s->weight_mib / WEIGHTS_SHARE / vram_mib), (double)GPUS_MAX) : 1;
+        *min = known ? (unsigned)MIN(ceil(s->weight_mib / WEIGHTS_SHARE / vram_mib), (double)SLA_GPUS_MAX)
+                     : 1;
         *max = s->moe && (known || per_node) ? MAX(MOE_SPREAD * *min, node) : node;
 }
 
@@ -109,7 +109,7 @@ size_t sla_candidates(const struct sla_shape *s, unsigned min, unsigned max,
         const enum sim_mapping *mappings = s->moe ? moe : dense;
         size_t n = 0, each = !s->moe ? 1 : streq(s->architecture, TP_TOO) ? 3 : 2;
 
-        for (uint64_t gpus = 1; gpus <= MIN(max, (unsigned)GPUS_MAX); gpus *= 2)
+        for (uint64_t gpus = 1; gpus <= MIN(max, (unsigned)SLA_GPUS_MAX); gpus *= 2)
                 for (size_t i = 0; i < each && gpus >= min; i++) {
                         if (!allows(s, mappings[i], (unsigned)gpus) || n == SLA_CANDIDATES_MAX)
                                 continue;
@@ -133,7 +133,7 @@ bool sla_candidate_parse(struct str label, struct sla_candidate *ret)
         struct str name = str_split(&label, '=');
         uint64_t gpus;
 
-        if (!label.p || !str_to_u64(label, &gpus) || gpus < 1 || gpus > GPUS_MAX)
+        if (!label.p || !str_to_u64(label, &gpus) || gpus < 1 || gpus > SLA_GPUS_MAX)
                 return false;
         for (int i = 0; i < SIM_MAPPINGS_; i++)
                 if (str_eq(name, str_of(sim_mappings[i]))) {

@@ -39,6 +39,7 @@ enum {
         SLA_GRID_MAX = 256,
         SLA_CANDIDATES_MAX = 64,
         SLA_LABEL_MAX = 16,
+        SLA_GPUS_MAX = 65536,
 };
 #define SLA_GPU_COST 3.0 /* $ an hour */
 
@@ -165,11 +166,14 @@ struct sla_config {
         uint64_t decode_osl;
         uint64_t context;
         struct sla_shape shape;
-        double request_rate;        /* of the planner's demand; 0: one engine of each */
-        unsigned budget;            /* GPUs; 8 if it was not said */
-        unsigned min_endpoint;      /* engines of each, at least */
-        double interval;            /* seconds between two decisions of the planner */
-        const struct json *planner; /* passed through to the planner's arguments */
+        double request_rate;   /* of the planner's demand; 0: one engine of each */
+        unsigned budget;       /* GPUs: maxGpuBudget, else totalGpus, else 8 */
+        bool budget_said;      /* false: nobody said one, and it grows to what one engine of each needs */
+        unsigned min_endpoint; /* engines of each, at least */
+        double interval;       /* seconds between two decisions of the planner */
+        const struct json *planner;                         /* passed through to the planner's arguments */
+        const char *image;                                  /* of every service; NULL: as the base has it */
+        const char *cache_claim, *cache_path, *cache_mount; /* the model in a volume; claim NULL: it is not */
         usec_t deploy_timeout;
         bool adaptive, dry_run, use_mocker;
 };
@@ -181,6 +185,9 @@ const struct json *sla_setting(struct arena *a, const struct json *config, const
 /* Strings are in the arena. Every mistake is told, in one sentence each, joined by "; ". */
 int sla_config_parse(struct arena *a, const struct json *config, struct sla_config *ret, struct err *err)
         _must_check_;
+
+/* What a run needs and the arithmetic does not: a model. */
+int sla_config_check(const struct sla_config *c, struct err *err) _must_check_;
 
 /* ---- json.c: `sla plan` and `sla pick`: JSON in, JSON out; docs/sla.md has their members */
 struct json *sla_plan_json(struct arena *a, const struct json *in, struct err *err);
