@@ -36,11 +36,12 @@ def scaling(rng):
 
 
 def random_model(rng, quick):
-    kv = rng.randint(2500, 7000) if quick else rng.randint(40000, 400000)
-    return {"prefill": {"baseMs": rng.uniform(1, 4 if quick else 10), "perTokenUs": rng.uniform(10, 60),
+    kv = rng.randint(800, 1500) if quick else rng.randint(40000, 400000)
+    slow = 5 if quick else 1  # so that a few milliseconds of a busy machine do not matter
+    return {"prefill": {"baseMs": rng.uniform(1, 4 if quick else 10), "perTokenUs": slow * rng.uniform(10, 60),
                         "perToken2Ns": rng.choice([0, rng.uniform(0, 3)])},
-            "decode": {"baseMs": rng.uniform(2, 5) if quick else rng.uniform(3, 12), "perRequestUs": rng.uniform(20, 150),
-                       "perKvTokenNs": rng.uniform(1, 40)},
+            "decode": {"baseMs": rng.uniform(6, 10) if quick else rng.uniform(3, 12),
+                       "perRequestUs": slow * rng.uniform(20, 150), "perKvTokenNs": slow * rng.uniform(1, 40)},
             "scaling": scaling(rng), "kvTokensPerGpu": kv,
             "weightsKvTokens": rng.choice([0, rng.randint(0, kv // 2)])}
 
@@ -48,15 +49,15 @@ def random_model(rng, quick):
 def random_config(rng, quick):
     config = {"deployment": {"model": "sim/random", "namespace": "default"},
               "engine": {"backend": rng.choice(["vllm", "sglang", "trtllm"]),
-                         "maxContextLength": 1200 if quick else rng.randint(3000, 12000)},
+                         "maxContextLength": 1000 if quick else rng.randint(3000, 12000)},
               "hardware": {"minNumGpusPerEngine": rng.choice([1, 1, 2]), "maxNumGpusPerEngine": 4 if quick else rng.choice([4, 8]),
                            "numGpusPerNode": 8},
-              "sla": {"isl": rng.randint(100, 400) if quick else rng.randint(200, 2000),
-                      "osl": rng.randint(10, 30) if quick else rng.randint(50, 400), "ttft": 1, "itl": 1},
+              "sla": {"isl": rng.randint(100, 300) if quick else rng.randint(200, 2000),
+                      "osl": rng.randint(6, 12) if quick else rng.randint(50, 400), "ttft": 1, "itl": 1},
               "planner": {"requestRate": 1, "maxGpuBudget": 64}}
     if quick:
         config["sweep"] = {"prefillInterpolationGranularity": 4, "decodeInterpolationGranularity": 3,
-                           "decodeInterpolationOsl": 20}
+                           "decodeInterpolationOsl": 8}
     elif rng.random() < 0.35:
         config["modelShape"] = {"architecture": "Qwen3MoeForCausalLM"}
     return config
@@ -87,7 +88,7 @@ def far_from_whole(value):
 
 def draw(rng, quick):
     """A model, a configuration, and what must be found; those that are too close to call are drawn again."""
-    margin = 0.08 if quick else 1e-4
+    margin = 0.12 if quick else 1e-4
     while True:
         model, config = random_model(rng, quick), random_config(rng, quick)
         optimum = sla_runs.Optimum(config, model)

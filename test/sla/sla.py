@@ -26,15 +26,15 @@ STATUS = "profiling_status.json"
 PHASES = ["Initializing", "PrefillSweep", "DecodeSweep", "ConfigSelection", "PrefillInterpolation", "DecodeInterpolation",
           "PlannerGeneration", "Complete"]
 
-# Seconds in real time: short answers, few points.
+# Seconds in real time: short answers, few points; what is chosen does not hang on a few milliseconds of a busy machine.
 CONFIG = {"deployment": {"model": "sim/small", "namespace": "default", "deploymentTimeout": 30},
-          "engine": {"backend": "vllm", "maxContextLength": 1200},
+          "engine": {"backend": "vllm", "maxContextLength": 1000},
           "hardware": {"minNumGpusPerEngine": 1, "maxNumGpusPerEngine": 4, "numGpusPerNode": 8},
-          "sla": {"isl": 200, "osl": 12, "ttft": 5, "itl": 4},
-          "sweep": {"prefillInterpolationGranularity": 4, "decodeInterpolationGranularity": 3, "decodeInterpolationOsl": 12},
+          "sla": {"isl": 100, "osl": 8, "ttft": 32, "itl": 17.5},
+          "sweep": {"prefillInterpolationGranularity": 4, "decodeInterpolationGranularity": 3, "decodeInterpolationOsl": 8},
           "planner": {"requestRate": 4, "maxGpuBudget": 16}}
-MODEL = {"prefill": {"baseMs": 2, "perTokenUs": 20}, "decode": {"baseMs": 2, "perRequestUs": 100, "perKvTokenNs": 10},
-         "kvTokensPerGpu": 4000}
+MODEL = {"prefill": {"baseMs": 2, "perTokenUs": 400}, "decode": {"baseMs": 6, "perRequestUs": 2000, "perKvTokenNs": 10},
+         "scaling": {"TP": {"prefill": 0.9, "decode": 0.6}}, "kvTokensPerGpu": 800}
 
 
 @contextlib.contextmanager
@@ -113,6 +113,7 @@ def check_states(states):
         at = number
         assert state["phaseNumber"] == number + 1 and state["totalPhases"] == 7
         progress = state.get("progress")
+        assert bool(progress) == (state["phase"].endswith("Sweep") or state["phase"].endswith("Interpolation")), state
         if not progress:
             continue
         total, step, percentage = steps.setdefault(state["phase"], (progress["totalSteps"], 0, 0))
@@ -127,7 +128,10 @@ def check_messages(states):
     for state in states:
         gpus = state.get("gpuConfig")
         text = state["message"]
-        if state["phase"] == "PrefillSweep":
+        if state["phase"].endswith("Sweep") and not gpus:
+            role = state["phase"].removesuffix("Sweep").lower()
+            assert text == f"Profiling {role} across 3 GPU configurations" and state["progress"]["currentStep"] == 0, state
+        elif state["phase"] == "PrefillSweep":
             assert text == f"Profiling prefill with {gpus['currentGpus']} GPUs ({gpus['parallelMapping']})", state
         elif state["phase"] == "DecodeSweep":
             assert text == f"Profiling decode with {gpus['currentGpus']} GPUs, {gpus['parallelMapping']}", state
@@ -137,6 +141,8 @@ def check_messages(states):
             assert text == f"Building throughput curves for {gpus['currentGpus']} GPU config", state
         elif state["phase"] == "PlannerGeneration":
             assert text == "Running SLA planner and generating deployment config", state
+        elif state["phase"] == "Initializing":
+            assert text == "Loading configuration and validating inputs", state
         elif state["phase"] == "ConfigSelection":
             assert text == "Analyzing results and selecting optimal configurations", state
         if gpus:
@@ -162,18 +168,22 @@ def a_run_is_followed_from_one_end_to_the_other():
         sub_phases = check_messages(states)
         assert [s["phase"] for s in states if s["phase"] != "Initializing"][-1] == "Complete"
         assert steps["PrefillSweep"][0] == 3 and steps["DecodeSweep"][0] == 3 * 3, steps
-        assert steps["PrefillInterpolation"][0] == len(sla_runs.prefill_isls(1200, 4)), steps
+        assert steps["PrefillInterpolation"][0] == len(sla_runs.prefill_isls(1000, 4)), steps
+        assert steps["DecodeInterpolation"][0] == len(result["decodeCurve"]["z_itl"]), steps
+        assert all(step == total for total, step, _ in steps.values()), steps
+        assert states[-1]["message"] == "Profiling completed successfully", states[-1]
         seen = {s["phase"] for s in states}
         assert {"PrefillSweep", "DecodeSweep", "PrefillInterpolation", "DecodeInterpolation"} <= seen, seen
         assert {"Deploying", "Cleanup"} <= set.union(*sub_phases.values()), sub_phases
         plan = {p["phase"]: p for p in states[-1]["plan"]}
         assert list(plan) == PHASES[:-1] and plan["DecodeSweep"]["weight"] > plan["PrefillSweep"]["weight"]
-        assert result["prefill"]["label"] == "TP=2" and result["decode"]["feasible"] and result["simulated"] is True
+        assert result["prefill"]["label"] == "TP=2" and result["decode"]["label"] == "TP=1", result["sweep"]
+        assert result["feasible"] is True and result["simulated"] is True, result
         names = os.listdir(os.path.join(directory, "out"))
         for name in ("config_with_planner.yaml", "disagg_config.yaml", "report.html", "result.json", "checkpoint.json",
                      "prefill_performance.svg", "prefill_2gpus_tp2", "selected_decode_interpolation"):
             assert name in names, (name, names)
-        point = os.path.join(directory, "out", "prefill_2gpus_tp2", "aiperf_isl200", "profile_export_aiperf.json")
+        point = os.path.join(directory, "out", "prefill_2gpus_tp2", "aiperf_isl100", "profile_export_aiperf.json")
         with open(point, encoding="utf-8") as f:
             assert json.load(f)["time_to_first_token"]["avg"] > 2
         assert servers_below(directory) == []
@@ -258,7 +268,7 @@ def check_same(result, expected):
     for role in ("prefill", "decode"):
         assert result[role]["label"] == expected[role]["label"], (result[role], expected[role])
     for member in ("points", "deployments", "replicas", "notes"):
-        assert result[member] == expected[member], (member, result[member], expected[member])
+        assert result.get(member) == expected.get(member), (member, result["notes"], expected["notes"])
     assert result["prefillCurve"]["prefill_isl"] == expected["prefillCurve"]["prefill_isl"]
     assert result["decodeCurve"]["x_kv_usage"] == expected["decodeCurve"]["x_kv_usage"]
 
@@ -311,7 +321,7 @@ def all_that_crash_fail_the_run():
 def one_that_crashes_later_keeps_what_was_measured():
     """Engines that crash in the decode sweep: the points before count, the notes say how far they go"""
     with folder() as directory:
-        _, result = sla_runs.run(directory, CONFIG, changed(MODEL, faults={"crashAfterRequests": 30}))
+        _, result = sla_runs.run(directory, CONFIG, changed(MODEL, faults={"crashAfterRequests": 12}))
         notes = "\n".join(result["notes"])
         assert re.search(r"decode: TP=1 is measured only as far as \d points: the server ", notes), notes
         assert result["sweep"]["decode"], result["sweep"]
@@ -345,7 +355,7 @@ def a_server_that_is_there_is_measured():
         url = f"http://127.0.0.1:{free_port()}"
         with Process(POD, "sim", "--listen", url.removeprefix("http://"), model_file) as server:
             server.expect("Listening")
-            done = subprocess.run([POD, "sla", "--profile-config", config_file, "--url", url, "--kv-tokens", "4000", "--output-dir",
+            done = subprocess.run([POD, "sla", "--profile-config", config_file, "--url", url, "--kv-tokens", "800", "--output-dir",
                                    os.path.join(directory, "out")], capture_output=True, text=True, timeout=60, check=False)
             assert done.returncode == 0, done.stderr
             assert server.popen.poll() is None
@@ -366,7 +376,7 @@ def a_command_is_started_for_each_candidate():
         assert done.returncode == 0, done.stderr
         result = sla_runs.result_of(directory)
         assert result["target"] == "process" and result["prefill"]["label"] == "TP=2", result["prefill"]
-        assert [r["kvTokens"] for r in result["sweep"]["decode"]][::3] == [4000, 8000, 16000]
+        assert [r["kvTokens"] for r in result["sweep"]["decode"]][::3] == [800, 1600, 3200]
         assert servers_below(directory) == []
 
 
@@ -403,7 +413,7 @@ def a_dry_run_only_writes():
 def it_ends_when_told(number, status):
     with folder() as directory:
         config = changed(CONFIG, sla={"osl": 400})
-        with Process(*sla_runs.command(directory, config, changed(MODEL, kvTokensPerGpu=40000))) as p:
+        with Process(*sla_runs.command(directory, config, changed(MODEL, kvTokensPerGpu=5000))) as p:
             p.expect("phase=DecodeSweep")
             wait(lambda: servers_below(directory), 20, "a server is up")
             time.sleep(0.3)

@@ -50,15 +50,15 @@ static int prefill_one(struct profiling *w, struct stage *s, int64_t step, struc
 
 int profiling_prefill_sweep(struct profiling *w, struct err *err)
 {
+        profiling_phase(w, "PrefillSweep", (int64_t)w->n_candidates,
+                        "Profiling prefill across %zu GPU configurations", w->n_candidates);
+        profiling_tell(w, NULL, 0, NULL);
         for (size_t i = 0; i < w->n_candidates; i++) {
                 const struct sla_candidate *c = &w->candidates[i];
                 int64_t step = (int64_t)i + 1;
                 struct stage s = {.w = w, .phase = "PrefillSweep", .role = SLA_PREFILL, .c = c, .step = step};
                 int ok;
 
-                if (i == 0)
-                        profiling_phase(w, s.phase, (int64_t)w->n_candidates,
-                                        "Profiling prefill with %u GPUs (%s)", c->gpus, c->label);
                 w->message = arena_printf(&w->arena, "Profiling prefill with %u GPUs (%s)", c->gpus,
                                           c->label);
                 if (w->config->adaptive && adaptive_hopeless(w->prefill.v, w->prefill.n, w->prefill.v,
@@ -202,7 +202,8 @@ int profiling_decode_sweep(struct profiling *w, struct err *err)
         size_t n_tops = 0;
 
         profiling_phase(w, "DecodeSweep", (int64_t)(w->n_candidates * w->config->decode_granularity),
-                        "Profiling decode with %u GPUs, %s", w->candidates[0].gpus, w->candidates[0].label);
+                        "Profiling decode across %zu GPU configurations", w->n_candidates);
+        profiling_tell(w, NULL, 0, NULL);
         w->first_reason = NULL;
         for (size_t i = 0; i < w->n_candidates; i++)
                 if (decode_candidate(w, i, tops, &n_tops, err) < 0)
