@@ -51,72 +51,73 @@ static void test_documents_look_as_kubectl_has_them(void **state)
                 assert_string_equal(written(&a, parse(&a, cases[i].json)), cases[i].yaml);
 }
 
+static const struct {
+        const char *text, *yaml;
+} strings[] = {
+        {"", "\"\"\n"},
+        {"1", "\"1\"\n"},
+        {"1.5", "\"1.5\"\n"},
+        {"0x1F", "\"0x1F\"\n"},
+        {"1:30", "\"1:30\"\n"},
+        {"2001-01-01", "\"2001-01-01\"\n"},
+        {"1_000", "\"1_000\"\n"},
+        {".inf", "\".inf\"\n"},
+        {"-.inf", "\"-.inf\"\n"},
+        {"-1", "\"-1\"\n"},
+        {"+1", "\"+1\"\n"},
+        {"~", "\"~\"\n"},
+        {"null", "\"null\"\n"},
+        {"NULL", "\"NULL\"\n"},
+        {"true", "\"true\"\n"},
+        {"y", "\"y\"\n"},
+        {"no", "\"no\"\n"},
+        {"Off", "\"Off\"\n"},
+        {"=", "\"=\"\n"},
+        {"<<", "\"<<\"\n"},
+        {"-", "\"-\"\n"},
+        {"---", "\"---\"\n"},
+        {"- a", "\"- a\"\n"},
+        {"? a", "\"? a\"\n"},
+        {"a: b", "\"a: b\"\n"},
+        {"a:", "\"a:\"\n"},
+        {"a #b", "\"a #b\"\n"},
+        {" a", "\" a\"\n"},
+        {"a ", "\"a \"\n"},
+        {"#a", "\"#a\"\n"},
+        {"&a", "\"&a\"\n"},
+        {"*a", "\"*a\"\n"},
+        {"!a", "\"!a\"\n"},
+        {"{a}", "\"{a}\"\n"},
+        {"\"a\"", "'\"a\"'\n"},
+        {"{\"it's\": 1}", "'{\"it''s\": 1}'\n"},
+        {"a\\b", "a\\b\n"},
+        {"0\\b", "'0\\b'\n"},
+        {"a:b", "a:b\n"},
+        {"a#b", "a#b\n"},
+        {"http://x:1/y?z=1&w", "http://x:1/y?z=1&w\n"},
+        {"/a/b", "/a/b\n"},
+        {"yes please", "yes please\n"},
+        {"\t", "\"\\t\"\n"},
+        {"a\r\n", "\"a\\r\\n\"\n"},
+        {"\n", "\"\\n\"\n"},
+        {"\x7f", "\"\\x7F\"\n"},
+        {"gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\"\n"},
+        {"\xe2\x80\xa8", "\"\\u2028\"\n"},
+        {"\xc2\x85", "\"\\x85\"\n"},
+        {"\xef\xbb\xbf", "\"\\uFEFF\"\n"},
+        {"\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\"\n"},
+};
+
 static void test_strings_are_quoted_where_they_would_be_something_else(void **state)
 {
-        static const struct {
-                const char *text, *yaml;
-        } cases[] = {
-                {"", "\"\"\n"},
-                {"1", "\"1\"\n"},
-                {"1.5", "\"1.5\"\n"},
-                {"0x1F", "\"0x1F\"\n"},
-                {"1:30", "\"1:30\"\n"},
-                {"2001-01-01", "\"2001-01-01\"\n"},
-                {"1_000", "\"1_000\"\n"},
-                {".inf", "\".inf\"\n"},
-                {"-.inf", "\"-.inf\"\n"},
-                {"-1", "\"-1\"\n"},
-                {"+1", "\"+1\"\n"},
-                {"~", "\"~\"\n"},
-                {"null", "\"null\"\n"},
-                {"NULL", "\"NULL\"\n"},
-                {"true", "\"true\"\n"},
-                {"y", "\"y\"\n"},
-                {"no", "\"no\"\n"},
-                {"Off", "\"Off\"\n"},
-                {"=", "\"=\"\n"},
-                {"<<", "\"<<\"\n"},
-                {"-", "\"-\"\n"},
-                {"---", "\"---\"\n"},
-                {"- a", "\"- a\"\n"},
-                {"? a", "\"? a\"\n"},
-                {"a: b", "\"a: b\"\n"},
-                {"a:", "\"a:\"\n"},
-                {"a #b", "\"a #b\"\n"},
-                {" a", "\" a\"\n"},
-                {"a ", "\"a \"\n"},
-                {"#a", "\"#a\"\n"},
-                {"&a", "\"&a\"\n"},
-                {"*a", "\"*a\"\n"},
-                {"!a", "\"!a\"\n"},
-                {"{a}", "\"{a}\"\n"},
-                {"\"a\"", "'\"a\"'\n"},
-                {"{\"it's\": 1}", "'{\"it''s\": 1}'\n"},
-                {"a\\b", "a\\b\n"},
-                {"0\\b", "'0\\b'\n"},
-                {"a:b", "a:b\n"},
-                {"a#b", "a#b\n"},
-                {"http://x:1/y?z=1&w", "http://x:1/y?z=1&w\n"},
-                {"/a/b", "/a/b\n"},
-                {"yes please", "yes please\n"},
-                {"\t", "\"\\t\"\n"},
-                {"a\r\n", "\"a\\r\\n\"\n"},
-                {"\n", "\"\\n\"\n"},
-                {"\x7f", "\"\\x7F\"\n"},
-                {"gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\"\n"},
-                {"\xe2\x80\xa8", "\"\\u2028\"\n"},
-                {"\xc2\x85", "\"\\x85\"\n"},
-                {"\xef\xbb\xbf", "\"\\uFEFF\"\n"},
-                {"\xf0\x9f\x98\x80", "\"\xf0\x9f\x98\x80\"\n"},
-        };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
         (void)state;
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        for (size_t i = 0; i < ARRAY_LEN(strings); i++) {
                 struct json *object = json_object(&a);
 
-                assert_string_equal(written(&a, json_string(&a, cases[i].text)), cases[i].yaml);
-                json_set(&a, object, cases[i].text, json_string(&a, cases[i].text)); /* as a key, too */
+                assert_string_equal(written(&a, json_string(&a, strings[i].text)), strings[i].yaml);
+                json_set(&a, object, strings[i].text, json_string(&a, strings[i].text)); /* as a key, too */
                 written(&a, object);
         }
 }
