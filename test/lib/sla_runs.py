@@ -163,7 +163,7 @@ class Optimum:
         prefill = rate * isl / self.prefill_engine.prefill_throughput(isl) / self.prefill[0].gpus
         at = isl + osl / 2 - self._out / 2  # the length whose mean context is that of the request
         best = self.decode_engine.decode(at, self._out, self.decode_engine.c.dp)[1]
-        low, high = self.decode_engine.c.dp, self.decode_engine.kv / (at + self._out / 2)
+        low, high = self.decode_engine.c.dp, min(self.decode_engine.kv / (at + self._out), 2000)
         for _ in range(60):
             middle = (low + high) / 2
             latency, throughput = self.decode_engine.decode(at, self._out, middle)
