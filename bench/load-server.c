@@ -4,8 +4,9 @@
  *     load-server FIRST_US GAP_US CHUNKS TIMES [AT_ONCE]
  *
  * Prints its port. Answers every POST after FIRST_US with CHUNKS  events GAP_US apart (0: as fast as the socket takes them),
- * AT_ONCE (1) in a write(), then [DONE]. A request is known by its max_tokens. Before the write() that has a request's first event, the wall clock
- * is read; with SIGTERM all of these go to the file TIMES as lines "max_tokens nanoseconds". One thread, one epoll, no
+ * AT_ONCE (1) in a write(), then [DONE]. A request is known by its max_tokens. Before and after the write() that has a request's
+ * first event the wall clock is read; with SIGTERM all of these go to the file TIMES as lines "max_tokens before after" (ns).
+ * One thread, one epoll, no
  * allocation in a stream: what is measured is the client.
  */
 #include <errno.h>
@@ -43,12 +44,17 @@ struct peer {
         char out[OUT_MAX];
 };
 
+/* A write() with a first event: it left between these two. */
+struct moment {
+        uint64_t before, after;
+};
+
 struct server {
         int epoll_fd, timer_fd;
         struct heap due;
         uint64_t first_ns, gap_ns;
         unsigned chunks, at_once;
-        uint64_t *times; /* by key */
+        struct moment *times; /* by key */
         struct clock clock;
 };
 
@@ -91,12 +97,13 @@ static bool flush(struct server *s, struct peer *p)
         struct epoll_event ev = {.data.ptr = p, .events = EPOLLIN};
 
         while (p->out_at < p->n_out) {
-                ssize_t n;
+                bool first = p->first && p->key < KEYS;
+                uint64_t before = first ? wall_ns() : 0;
+                ssize_t n = send(p->fd, p->out + p->out_at, p->n_out - p->out_at, MSG_NOSIGNAL);
 
-                if (p->first && p->key < KEYS)
-                        s->times[p->key] = wall_ns();
                 p->first = false;
-                n = send(p->fd, p->out + p->out_at, p->n_out - p->out_at, MSG_NOSIGNAL);
+                if (first)
+                        s->times[p->key] = (struct moment){before, wall_ns()};
                 if (n < 0 && errno == EAGAIN) {
                         ev.events |= EPOLLOUT;
                         break;
@@ -224,8 +231,9 @@ static void write_times(const struct server *s, const char *path)
         FILE *f = fopen(path, "w");
 
         for (size_t i = 0; f && i < KEYS; i++)
-                if (s->times[i])
-                        fprintf(f, "%zu %llu\n", i, (unsigned long long)s->times[i]);
+                if (s->times[i].before)
+                        fprintf(f, "%zu %llu %llu\n", i, (unsigned long long)s->times[i].before,
+                                (unsigned long long)s->times[i].after);
         if (f)
                 fclose(f);
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """The job of `sonde-pod load`, done as load generators in Python do it: asyncio and aiohttp, one process.
 
-    aiohttp_load.py URL TRACE OUT [CONCURRENCY]
+    aiohttp_load.py URL TRACE OUT [CONCURRENCY [WARMUP]]
 
 Sends the requests of TRACE (JSON lines: timestamp in ms, input_length, output_length) when they are due, or with
-CONCURRENCY that many at a time; reads each stream of events, stamps every chunk with content as it is read, and at the end
+CONCURRENCY that many at a time, after WARMUP requests that do not count; reads each stream of events, stamps every chunk with content as it is read, and at the end
 writes OUT: a line of JSON a request (due, start, chunks' times in ns of the wall clock), and one with the CPU time used.
 As careful as one can be without leaving asyncio: bodies made ahead, one session, kept connections, no logging.
 """
@@ -66,12 +66,13 @@ async def so_many_at_a_time(session, url, requests, records, concurrency):
     await asyncio.gather(*(one_after_the_other() for _ in range(concurrency)))
 
 
-async def run(url, trace, out, concurrency):
+async def run(url, trace, out, concurrency, warmup):
     requests = list(bodies(trace))
     records = [{"chunks": []} for _ in requests]
     url += "/v1/chat/completions"
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=600)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=600)) as session:
+        await so_many_at_a_time(session, url, requests[:warmup], [{"chunks": []} for _ in requests[:warmup]], concurrency or 1)
         cpu = time.process_time()
         if concurrency:
             await so_many_at_a_time(session, url, requests, records, concurrency)
@@ -85,4 +86,4 @@ async def run(url, trace, out, concurrency):
 
 
 if __name__ == "__main__":
-    asyncio.run(run(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 0))
+    asyncio.run(run(*sys.argv[1:4], *(int(sys.argv[i]) if len(sys.argv) > i else 0 for i in (4, 5))))

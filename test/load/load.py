@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import Process, diag, main, program, wait
 
 POD = program("sonde-pod")
-MODEL = {"model": "sim/m", "prefill": {"baseMs": 0.5, "perTokenUs": 1}, "kvTokensPerGpu": 10000000, "prefixCache": False,
+MODEL = {"model": "sim/m", "prefill": {"baseMs": 1, "perTokenUs": 1}, "kvTokensPerGpu": 10000000, "prefixCache": False,
          "decode": {"baseMs": 2, "perRequestUs": 20, "perKvTokenNs": 0}}
 ISL, OSL = 64, 40
 SHARE, ABSOLUTE = 0.01, 0.3  # of the truth, or ms: the larger
