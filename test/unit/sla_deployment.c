@@ -30,6 +30,8 @@ static const char *const MODEL[] = {"--model", NULL};
 static const char *const TP[] = {"--tensor-parallel-size", "-tp", NULL};
 static const char *const SWITCH[] = {"--switch", NULL};
 
+#define SCRIPT(line) "{\"command\": [\"bash\", \"-lc\"], \"args\": [\"" line "\"]}"
+
 static void test_words_are_changed_in_every_way_of_writing_them(void **state)
 {
         static const struct {
@@ -48,6 +50,25 @@ static void test_words_are_changed_in_every_way_of_writing_them(void **state)
                  "log\"]}",
                  "{\"command\": [\"sh\", \"-c\"], \"args\": [\"exec run --model b --x '$Y z' "
                  "--tensor-parallel-size 4 --switch 2>&1 | tee log\"]}"},
+                /* a document and a name with blanks are one word */
+                {"{\"args\": [\"--kv={\\\"a\\\": \\\"b c\\\"}\", \"--served\", \"my model\", \"--kv2 {\\\"a "
+                 "b\\\": 1}\"]}",
+                 "{\"args\": [\"--kv={\\\"a\\\": \\\"b c\\\"}\", \"--served\", \"my model\", \"--kv2\", "
+                 "\"{\\\"a b\\\": 1}\", "
+                 "\"--model\", \"b\", \"--tensor-parallel-size\", \"4\", \"--switch\"]}"},
+                /* a script keeps its lines and comments, and what runs before and behind */
+                {SCRIPT("set -e\\ncd /w && python3 -m dynamo.vllm \\\\\\n  --model a \\\\\\n  -tp 1 # "
+                        "one\\necho done\\n"),
+                 SCRIPT("set -e\\ncd /w && python3 -m dynamo.vllm \\\\\\n  --model b \\\\\\n  "
+                        "--tensor-parallel-size 4 "
+                        "--switch # one\\necho done\\n")},
+                {SCRIPT("x --model z; python3 -m dynamo.vllm --model=a 2>&1|tee log"),
+                 SCRIPT("x --model z; python3 -m dynamo.vllm --model b --tensor-parallel-size 4 --switch "
+                        "2>&1|tee log")},
+                {SCRIPT("run --model $(cat f | head -1) --x; sleep 1"),
+                 SCRIPT("run --model b --x --tensor-parallel-size 4 --switch; sleep 1")},
+                {SCRIPT("run --x 1 2>log --y"),
+                 SCRIPT("run --x 1 --model b --tensor-parallel-size 4 --switch 2>log --y")},
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
@@ -216,6 +237,11 @@ static void test_what_a_person_wrote_stays(void **state)
                             "--model m --tensor-parallel-size 2 --enable-prefix-caching");
 }
 
+#define BASE(more, services) \
+        "{\"kind\": \"DynamoGraphDeployment\", " more ", \"spec\": {\"services\": {" services "}}}"
+#define WORKER(name, container) "\"" name "\": {\"extraPodSpec\": {\"mainContainer\": {" container "}}}"
+#define GOOD                    WORKER("prefill", "") ", " WORKER("decode", "") ", " WORKER("Frontend", "\"image\": \"f\"")
+
 static void test_a_base_that_does_not_fit_is_told(void **state)
 {
         static const struct {
@@ -232,6 +258,36 @@ static void test_a_base_that_does_not_fit_is_told(void **state)
                 {"sglang",
                  "{\"kind\": \"DynamoGraphDeployment\", \"spec\": {\"services\": {\"prefill\": {}}}}",
                  "service prefill of the base deployment has no extraPodSpec.mainContainer"},
+                {"sglang", BASE("\"metadata\": []", GOOD),
+                 "metadata of the base deployment and its annotations"},
+                {"sglang", BASE("\"metadata\": {\"annotations\": \"\"}", GOOD),
+                 "metadata of the base deployment and its annotations"},
+                {"sglang",
+                 BASE("\"metadata\": {}", GOOD ", \"p\": {\"subComponentType\": \"prefill\"}, "
+                                               "\"q\": {\"subComponentType\": \"prefill\"}"),
+                 "services p and q of the base deployment are both of subComponentType prefill"},
+                {"sglang", BASE("\"metadata\": {}", WORKER("prefill", "") ", " WORKER("decode", "")),
+                 "has no service with componentType frontend"},
+                {"sglang",
+                 BASE("\"metadata\": {}", WORKER("prefill", "") ", " WORKER(
+                                                  "decode", "") ", \"f\": {\"componentType\": \"frontend\"}"),
+                 "service f of the base deployment has no extraPodSpec.mainContainer.image"},
+                {"sglang",
+                 BASE("\"metadata\": {}", WORKER("prefill", "\"command\": [\"sh\", \"-c\", \"run\"]")),
+                 "service prefill of the base deployment: the line of its shell is not alone in args"},
+                {"sglang",
+                 BASE("\"metadata\": {}", WORKER("prefill", "\"args\": [\"bash\", \"-lc\", \"x\"]")),
+                 "service prefill of the base deployment: the line of its shell is not alone in args"},
+                {"sglang",
+                 BASE("\"metadata\": {}", WORKER("prefill", "\"command\": [\"/bin/bash\", \"-ec\"]")),
+                 "service prefill of the base deployment: its shell needs one line in args, and has 0"},
+                {"sglang", BASE("\"metadata\": {}", WORKER("prefill", "\"args\": \"--x\"")),
+                 "its command and args must be lists"},
+                {"sglang",
+                 BASE("\"metadata\": {}",
+                      "\"prefill\": {\"resources\": {\"limits\": \"\"}, \"extraPodSpec\": "
+                      "{\"mainContainer\": {}}}"),
+                 "resources and its limits and requests must be objects"},
         };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         struct sla_candidate c = candidate(1, SIM_TP);
@@ -254,12 +310,13 @@ static void test_a_base_that_does_not_fit_is_told(void **state)
 static void test_the_configuration_reaches_every_deployment(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
-        struct sla_config config = {
-                .model = "org/m",
-                .backend = "vllm",
-                .gpus_per_node = 8,
-                .raw = parse(&a, "{\"deployment\": {\"dgdImage\": \"own:1\", \"model_cache\": {\"pvcName\": "
-                                 "\"models\", \"pvc_path\": \"m/1\"}}}")};
+        struct sla_config config = {.model = "org/m",
+                                    .backend = "vllm",
+                                    .gpus_per_node = 8,
+                                    .image = "own:1",
+                                    .cache_claim = "models",
+                                    .cache_path = "m/1",
+                                    .cache_mount = "/opt/model-cache"};
         struct sla_candidate c = candidate(16, SIM_DEP);
         struct json *dgd = sla_candidate_deployment(&a, sla_base_deployment(&a, "vllm", "org/m"), "vllm", &c,
                                                     SLA_DECODE, "x");
@@ -284,6 +341,51 @@ static void test_the_configuration_reaches_every_deployment(void **state)
         assert_true(json_equal(dgd, again));
 }
 
+static void test_nodes_share_the_gpus_evenly(void **state)
+{
+        static const struct {
+                unsigned gpus, per_node, nodes, each;
+        } cases[] = {{8, 6, 2, 4}, {16, 6, 4, 4}, {16, 8, 2, 8}, {4, 3, 2, 2}, {8, 8, 0, 8}, {2, 1, 2, 1}};
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct sla_config config = {
+                        .model = "m", .backend = "vllm", .gpus_per_node = cases[i].per_node};
+                struct sla_candidate c = candidate(cases[i].gpus, SIM_TP);
+                struct json *dgd = sla_candidate_deployment(&a, sla_base_deployment(&a, "vllm", "m"), "vllm",
+                                                            &c, SLA_DECODE, "x");
+                const struct json *worker = json_at(json_at(json_at(dgd, "spec"), "services"),
+                                                    "VllmDecodeWorker");
+
+                sla_deployment_prepare(&a, dgd, &config);
+                assert_int_equal(json_int(json_at(worker, "multinode"), "nodeCount", 0), cases[i].nodes);
+                assert_string_equal(json_str(json_at(json_at(worker, "resources"), "limits"), "gpu"),
+                                    arena_printf(&a, "%u", cases[i].each));
+        }
+}
+
+static void test_tp_takes_another_mapping_s_overrides_away(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct json *base = parse(
+                &a, BASE("\"metadata\": {}",
+                         WORKER("TRTLLMPrefillWorker", "") ", " WORKER(
+                                 "Frontend",
+                                 "\"image\": \"f\"") ", " WORKER("TRTLLMDecodeWorker",
+                                                                 "\"args\": [\"--override-engine-args\", "
+                                                                 "\"{\\\"enable_attention_dp\\\": true, "
+                                                                 "\\\"moe_expert_parallel_size\\\": 8, "
+                                                                 "\\\"moe_tensor_parallel_size\\\": 1}\"]")));
+        struct sla_candidate c = candidate(2, SIM_TP);
+        struct json *dgd = sla_candidate_deployment(&a, base, "trtllm", &c, SLA_DECODE, "x");
+
+        (void)state;
+        assert_string_equal(words(&a, dgd, "TRTLLMDecodeWorker"),
+                            "--override-engine-args {\"tensor_parallel_size\":2,\"kv_cache_config\":"
+                            "{\"enable_block_reuse\":true},\"cache_transceiver_config\":null}");
+}
+
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_are_changed_in_every_way_of_writing_them),
         cmocka_unit_test(test_what_is_new_in_a_shell_is_quoted),
@@ -293,6 +395,8 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_person_wrote_stays),
         cmocka_unit_test(test_a_base_that_does_not_fit_is_told),
         cmocka_unit_test(test_the_configuration_reaches_every_deployment),
+        cmocka_unit_test(test_nodes_share_the_gpus_evenly),
+        cmocka_unit_test(test_tp_takes_another_mapping_s_overrides_away),
 };
 
 UNIT_MAIN(tests)

@@ -171,7 +171,7 @@ static void test_refusals(void **state)
                 {sla_pick_json, "{targets: {itl: 3}, decode: [{label: PP=4}]}",
                  "decode[0]: label must be a mapping such as TP=4"},
                 {sla_pick_json, "{targets: {itl: 3}, decode: [{gpus: 1.5}]}",
-                 "decode[0]: gpus must be a whole number of at most 65535"},
+                 "decode[0]: gpus must be a whole number of at most 65536"},
                 {sla_pick_json, "{targets: {itl: -3}}", "targets: itl must be a number above 0"},
                 {sla_pick_json, "{prefill: 3}", "pick: prefill must be a list"},
                 {sla_pick_json, "{prefillCurve: {prefill_isl: [1, 2], prefill_ttft: [1]}}",

@@ -146,11 +146,56 @@ static void test_any_front_leaves_out_only_what_is_beaten(void **state)
         }
 }
 
+static struct sla_row sized(unsigned gpus, double latency, double throughput)
+{
+        struct sla_row r = row(latency, throughput);
+
+        sla_candidate_init(&r.candidate, SIM_TP, gpus);
+        return r;
+}
+
+static void test_the_best_pair_that_fits(void **state)
+{
+        const struct sla_row prefill[] = {sized(1, 100, 9000), sized(2, 55, 8000), sized(4, 30, 9500)},
+                             decode[] = {sized(1, 12, 500), sized(2, 8, 400), sized(4, 5, 600)};
+        struct sla_pick_in in = {.prefill = prefill,
+                                 .n_prefill = 3,
+                                 .decode = decode,
+                                 .n_decode = 3,
+                                 .ttft = 60,
+                                 .itl = 10,
+                                 .isl = 3000,
+                                 .osl = 500};
+        static const struct {
+                unsigned gpus;
+                size_t prefill, decode;
+                bool feasible[2];
+        } cases[] = {
+                {8, 2, 2, {true, true}},                             /* the best of each */
+                {6, 1, 2, {true, true}},                             /* decode counts for more of the cost */
+                {4, 1, 1, {true, true}},   {3, 1, 0, {true, false}}, /* 12 of 10 is nearer than 100 of 60 */
+                {2, 0, 0, {false, false}},
+        };
+        struct sla_choice p, d;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                in.gpus = cases[i].gpus;
+                assert_true(sla_pick_within(&in, &p, &d));
+                assert_int_equal(p.index, cases[i].prefill);
+                assert_int_equal(d.index, cases[i].decode);
+                assert_int_equal(p.feasible, cases[i].feasible[0]);
+                assert_int_equal(d.feasible, cases[i].feasible[1]);
+        }
+        in.gpus = 1;
+        assert_false(sla_pick_within(&in, &p, &d));
+}
+
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_most_throughput_that_meets_the_target),
         cmocka_unit_test(test_the_target_is_inclusive),
         cmocka_unit_test(test_of_equals_the_first_wins),
         cmocka_unit_test(test_nothing_meets_the_target),
+        cmocka_unit_test(test_the_best_pair_that_fits),
         cmocka_unit_test(test_rows_without_numbers_are_not_there),
         cmocka_unit_test(test_any_choice_meets_the_target_when_a_row_does),
         cmocka_unit_test(test_formulas),

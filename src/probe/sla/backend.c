@@ -123,6 +123,10 @@ static void trtllm_map(struct sla_args *args, const struct sla_candidate *c)
                 json_set(a, o, "moe_expert_parallel_size", json_u64(a, c->gpus));
                 json_set(a, o, "moe_tensor_parallel_size", json_u64(a, 1));
                 json_set(a, o, "enable_attention_dp", json_truth(a, c->mapping == SIM_DEP));
+        } else { /* the base may be of another mapping */
+                json_remove(o, "moe_expert_parallel_size");
+                json_remove(o, "moe_tensor_parallel_size");
+                json_remove(o, "enable_attention_dp");
         }
         sla_args_set(args, TRTLLM_OVERRIDE, json_print(a, o));
 }

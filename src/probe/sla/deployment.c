@@ -122,9 +122,85 @@ static bool is_planner(const struct json *service)
         return streq(json_str(service, "componentType"), "planner") || streq(service->key, "Planner");
 }
 
+/* A person's own, whatever its name. */
+static void remove_planners(struct json *dgd)
+{
+        struct json *planner;
+
+        do {
+                planner = NULL;
+                json_foreach (service, services_of(dgd))
+                        planner = is_planner(service) ? service : planner;
+                if (planner)
+                        json_take(services_of(dgd), planner);
+        } while (planner);
+}
+
+/* ---- what is needed of the base */
+
+static const char *const ROLES[] = {"prefill", "decode"};
+
+/* OBJECT.KEY is an object, or not there: it can be made. */
+static bool can_be_object(const struct json *object, const char *key)
+{
+        const struct json *m = json_at(object, key);
+
+        return !m || json_is(m, JSON_OBJECT) || json_is(m, JSON_NULL);
+}
+
+static int check_worker(const struct json *base, const struct sla_backend *b, enum sla_role role,
+                        struct err *err)
+{
+        const struct json *worker = find_worker(base, b, role), *resources = json_at(worker, "resources");
+        struct err why = ERR_INIT;
+
+        if (!worker)
+                return err_set(
+                        err, E_CONFIG,
+                        "the base deployment has no service with subComponentType %s, nor one named %s",
+                        ROLES[role], b->workers[role]);
+        json_foreach (other, services_of(base))
+                if (other != worker && streq(json_str(other, "subComponentType"), ROLES[role]))
+                        return err_set(err, E_CONFIG,
+                                       "services %s and %s of the base deployment are both of "
+                                       "subComponentType %s: which is meant?",
+                                       worker->key, other->key, ROLES[role]);
+        if (!json_is(container_of_service(worker), JSON_OBJECT))
+                return err_set(err, E_CONFIG,
+                               "service %s of the base deployment has no extraPodSpec.mainContainer",
+                               worker->key);
+        if (!can_be_object(worker, "resources") || !can_be_object(resources, "limits") ||
+            !can_be_object(resources, "requests"))
+                return err_set(
+                        err, E_CONFIG,
+                        "service %s of the base deployment: resources and its limits and requests must "
+                        "be objects",
+                        worker->key);
+        if (sla_args_check(container_of_service(worker), &why) < 0)
+                return err_set(err, E_CONFIG, "service %s of the base deployment: %s", worker->key, why.text);
+        return 0;
+}
+
+/* Its image is the planner's, too. */
+static int check_frontend(const struct json *base, struct err *err)
+{
+        const struct json *frontend = find_frontend(base);
+        const char *image = json_str(container_of_service(frontend), "image");
+
+        if (!frontend)
+                return err_set(
+                        err, E_CONFIG,
+                        "the base deployment has no service with componentType frontend, nor one named "
+                        "Frontend");
+        if (!image || !*image)
+                return err_set(err, E_CONFIG,
+                               "service %s of the base deployment has no extraPodSpec.mainContainer.image",
+                               frontend->key);
+        return 0;
+}
+
 int sla_base_check(const struct json *base, const char *backend, struct err *err)
 {
-        static const char *const roles[] = {"prefill", "decode"};
         const struct sla_backend *b = sla_backend_find(backend);
 
         if (!b)
@@ -136,21 +212,13 @@ int sla_base_check(const struct json *base, const char *backend, struct err *err
                 return err_set(err, E_CONFIG,
                                "the base deployment has no spec.services, write it as nvidia.com/v1alpha1 "
                                "has it");
-        for (enum sla_role role = SLA_PREFILL; role <= SLA_DECODE; role++) {
-                const struct json *worker = find_worker(base, b, role);
-
-                if (!worker)
-                        return err_set(err, E_CONFIG,
-                                       "the base deployment has no service with subComponentType %s, nor "
-                                       "one named %s",
-                                       roles[role], b->workers[role]);
-                if (!json_is(container_of_service(worker), JSON_OBJECT))
-                        return err_set(err, E_CONFIG,
-                                       "service %s of the base deployment has no "
-                                       "extraPodSpec.mainContainer",
-                                       worker->key);
-        }
-        return 0;
+        if (!can_be_object(base, "metadata") || !can_be_object(json_at(base, "metadata"), "annotations"))
+                return err_set(err, E_CONFIG,
+                               "metadata of the base deployment and its annotations must be objects");
+        for (enum sla_role role = SLA_PREFILL; role <= SLA_DECODE; role++)
+                if (check_worker(base, b, role, err) < 0)
+                        return -1;
+        return check_frontend(base, err);
 }
 
 /* ---- changes */
@@ -232,14 +300,6 @@ struct json *sla_candidate_deployment(struct arena *a, const struct json *base, 
 
 /* ---- what the configuration says of every deployment */
 
-/* In camelCase or snake_case. */
-static const struct json *setting(const struct json *section, const char *camel, const char *snake)
-{
-        const struct json *value = json_at(section, camel);
-
-        return value ? value : json_at(section, snake);
-}
-
 static void set_image(struct arena *a, struct json *dgd, const char *image)
 {
         json_foreach (service, services_of(dgd)) {
@@ -259,17 +319,14 @@ static void mount_cache(struct arena *a, struct json *service, const char *claim
 }
 
 /* The model from a volume, under its own name. */
-static void use_cache(struct arena *a, struct json *dgd, const struct sla_config *c, const struct json *cache)
+static void use_cache(struct arena *a, struct json *dgd, const struct sla_config *c)
 {
-        const char *claim = json_cstr(setting(cache, "pvcName", "pvc_name"));
-        const char *path = json_cstr(setting(cache, "pvcPath", "pvc_path"));
-        const char *at = json_cstr(setting(cache, "mountPath", "mount_path"));
+        const char *claim = c->cache_claim, *at = c->cache_mount;
         const struct sla_backend *b = sla_backend_find(c->backend);
         struct json *claims;
 
-        if (!claim || !*claim)
+        if (!claim)
                 return;
-        at = at && *at ? at : "/opt/model-cache";
         claims = member(a, json_at(dgd, "spec"), "pvcs", JSON_ARRAY);
         if (claims && !json_find_named(claims, claim))
                 json_append(claims,
@@ -282,37 +339,35 @@ static void use_cache(struct arena *a, struct json *dgd, const struct sla_config
                         continue;
                 mount_cache(a, service, claim, at);
                 sla_args_load(a, container, &args);
-                if (!path || !*path || !sla_args_has(&args, b->model))
+                if (!c->cache_path || !sla_args_has(&args, b->model))
                         continue;
-                sla_args_set(&args, b->model, arena_printf(a, "%s/%s", at, path));
+                sla_args_set(&args, b->model, arena_printf(a, "%s/%s", at, c->cache_path));
                 sla_args_set(&args, b->served, c->model);
                 sla_args_store(&args, container);
         }
 }
 
-/* More GPUs than a node has are those of several. */
+/* More GPUs than a node has are those of several, of each as many: together they are no more than they were. */
 static void spread(struct arena *a, struct json *service, unsigned per_node)
 {
         struct json *limits = json_at(json_at(service, "resources"), "limits");
-        uint64_t gpus;
+        uint64_t gpus, nodes;
 
         if (!per_node || !json_str(limits, "gpu") || !str_to_u64(str_of(json_str(limits, "gpu")), &gpus) ||
-            gpus <= per_node || json_at(service, "multinode"))
+            gpus <= per_node || gpus > SLA_GPUS_MAX || json_at(service, "multinode"))
                 return;
-        set_gpus(a, service, per_node);
-        json_set(
-                a, service, "multinode",
-                json_build(a, "{'nodeCount': %llu}", (unsigned long long)((gpus + per_node - 1) / per_node)));
+        nodes = (gpus + per_node - 1) / per_node;
+        while (gpus % nodes)
+                nodes++;
+        set_gpus(a, service, (unsigned)(gpus / nodes));
+        json_set(a, service, "multinode", json_build(a, "{'nodeCount': %llu}", (unsigned long long)nodes));
 }
 
 void sla_deployment_prepare(struct arena *a, struct json *dgd, const struct sla_config *c)
 {
-        const struct json *deployment = json_at(c->raw, "deployment");
-        const char *image = json_cstr(setting(deployment, "dgdImage", "dgd_image"));
-
-        if (image && *image)
-                set_image(a, dgd, image);
-        use_cache(a, dgd, c, setting(deployment, "modelCache", "model_cache"));
+        if (c->image)
+                set_image(a, dgd, c->image);
+        use_cache(a, dgd, c);
         json_foreach (service, services_of(dgd))
                 spread(a, service, c->gpus_per_node);
 }
@@ -339,11 +394,14 @@ struct json *sla_chosen_deployment(struct arena *a, const struct sla_results *r,
                 struct json *worker = find_worker(dgd, b, role);
                 struct sla_candidate c = sla_chosen_candidate(r, role);
 
+                unsigned replicas = !r->has_replicas      ? MAX(r->config->min_endpoint, 1u)
+                                    : role == SLA_PREFILL ? r->replicas.prefill
+                                                          : r->replicas.decode;
+
                 set_mapping(a, b, worker, &c);
-                if (r->has_replicas)
-                        json_set(a, worker, "replicas",
-                                 json_u64(a, role == SLA_PREFILL ? r->replicas.prefill : r->replicas.decode));
+                json_set(a, worker, "replicas", json_u64(a, replicas));
         }
+        remove_planners(dgd);
         sla_deployment_prepare(a, dgd, r->config);
         sla_mark_simulated(a, r, dgd);
         return dgd;
@@ -378,7 +436,8 @@ static bool is_ours(const char *flag)
                                            "decode-engine-num-gpu",
                                            "backend",
                                            "ttft",
-                                           "itl"};
+                                           "itl",
+                                           "request-rate"}; /* of our demand; a planner sees its own */
 
         for (size_t i = 0; i < ARRAY_LEN(ours); i++)
                 if (streq(flag, ours[i]))
@@ -411,6 +470,8 @@ static struct json *planner_args(struct arena *a, const struct sla_results *r, c
         json_append(args, json_build(a, "'--ttft=%s'", json_print(a, json_double(a, c->ttft))));
         json_foreach (value, json_is(c->planner, JSON_OBJECT) ? c->planner : NULL)
                 add_planner_flag(a, args, value);
+        if (r->grown_budget)
+                json_append(args, json_build(a, "'--max-gpu-budget=%u'", r->grown_budget));
         json_append(args, json_build(a, "'--prefill-engine-num-gpu=%u'",
                                      sla_chosen_candidate(r, SLA_PREFILL).gpus));
         json_append(args,
@@ -469,7 +530,7 @@ static struct json *mocker_worker(struct arena *a, const struct sla_results *r, 
                                   enum sla_role role, const char *map)
 {
         const char *model = r->config->model;
-        unsigned replicas = !r->has_replicas      ? 1
+        unsigned replicas = !r->has_replicas      ? MAX(r->config->min_endpoint, 1u)
                             : role == SLA_PREFILL ? r->replicas.prefill
                                                   : r->replicas.decode;
         struct json *args = json_build(

@@ -539,7 +539,6 @@ static int read_demand(const struct pick *p, const struct json *in, struct sla_d
                 {{path, "itl", .positive = true, .needed = p->surface && p->decode.target <= 0},
                  p->decode.target,
                  &d->itl},
-                {{path, "ttft", .positive = true}, p->prefill.target, &d->ttft},
                 {{.path = path, .key = "prefillCorrection"}, 1, &d->prefill_corr},
                 {{.path = path, .key = "decodeCorrection"}, 1, &d->decode_corr},
         };

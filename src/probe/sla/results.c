@@ -18,12 +18,14 @@ const struct sla_row *sla_chosen_row(const struct sla_results *r, enum sla_role 
 struct sla_candidate sla_chosen_candidate(const struct sla_results *r, enum sla_role role)
 {
         const struct sla_row *row = sla_chosen_row(r, role);
-        struct sla_candidate least = {.gpus = MAX(r->config->min_gpus, 1u), .attn_dp = 1, .mapping = SIM_TP};
+        const struct sla_config *c = r->config;
+        struct sla_candidate all[SLA_CANDIDATES_MAX];
 
         if (row)
                 return row->candidate;
-        snprintf(least.label, sizeof(least.label), "TP=%u", least.gpus);
-        return least;
+        if (!sla_candidates(&c->shape, c->min_gpus, c->max_gpus, all))
+                sla_candidate_init(&all[0], SIM_TP, MAX(c->min_gpus, 1u));
+        return all[0];
 }
 
 bool sla_is_profiled(const struct sla_results *r)
@@ -36,7 +38,7 @@ double sla_chosen_cost(const struct sla_results *r)
         const struct sla_row *prefill = sla_chosen_row(r, SLA_PREFILL),
                              *decode = sla_chosen_row(r, SLA_DECODE);
 
-        if (!prefill || !decode || prefill->throughput <= 0 || decode->throughput <= 0)
+        if (!prefill || !decode || !(prefill->throughput > 0) || !(decode->throughput > 0))
                 return -1;
         return sla_cost((double)r->config->isl, prefill->throughput, (double)r->config->osl,
                         decode->throughput);

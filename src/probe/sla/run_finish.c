@@ -1,9 +1,8 @@
 /*
  * ConfigSelection and PlannerGeneration: what is chosen, how many of each, and the files.
  */
+#include "probe/sla/output_internal.h"
 #include "probe/sla/run_internal.h"
-
-#include <math.h>
 
 enum { BASE_MAX = 1 << 20, INTERVAL_SEC = 180 };
 
@@ -42,6 +41,9 @@ static int write_config(struct profiling *w, const struct json *base, enum sla_r
 
         sla_deployment_prepare(&a, deployment, w->config);
         yaml_write(deployment, &text);
+        if (text.overflow)
+                return err_set(err, E_TOO_LARGE, "the configuration of %s has more than %d bytes", name,
+                               BASE_MAX);
         if (dir_make(dir, 0755, err) < 0)
                 return -1;
         return file_replace(arena_join(&a, dir, "/", "config.yaml"), buf_str(&text), 0644, err);
@@ -49,8 +51,11 @@ static int write_config(struct profiling *w, const struct json *base, enum sla_r
 
 int profiling_write_configs(struct profiling *w, struct err *err)
 {
-        const struct json *base = base_deployment(w, err);
+        const struct json *base;
 
+        if (sla_config_check(w->config, err) < 0)
+                return -1;
+        base = base_deployment(w, err);
         if (!base || sla_base_check(base, w->config->backend, err) < 0)
                 return -1;
         if (!w->run->dir)
@@ -74,6 +79,52 @@ static void note_infeasible(struct profiling *w, const char *what, const char *m
                                what, metric, target, choice->best, row->candidate.label, row->candidate.gpus);
 }
 
+/* GPUs for the fewest engines of each that the planner may have. */
+static uint64_t gpus_needed(const struct profiling *w, const struct sla_candidate *prefill,
+                            const struct sla_candidate *decode)
+{
+        return (uint64_t)MAX(w->config->min_endpoint, 1u) * ((uint64_t)prefill->gpus + decode->gpus);
+}
+
+/* The best of each; where they do not fit into the budget together, the best that do. */
+static int choose(struct profiling *w, struct err *err)
+{
+        const struct sla_config *c = w->config;
+        struct sla_results *r = &w->results;
+        const struct sla_candidate *prefill, *decode;
+
+        if (!sla_pick(w->prefill.v, w->prefill.n, c->ttft, &r->chosen_prefill) ||
+            !sla_pick(w->decode.v, w->decode.n, c->itl, &r->chosen_decode))
+                return err_set(err, E_INTERNAL, "nothing to select from");
+        prefill = &w->prefill.v[r->chosen_prefill.index].candidate;
+        decode = &w->decode.v[r->chosen_decode.index].candidate;
+        if (!c->budget_said || gpus_needed(w, prefill, decode) <= c->budget)
+                return 0;
+        if (!sla_pick_within(&(struct sla_pick_in){.prefill = w->prefill.v,
+                                                   .n_prefill = w->prefill.n,
+                                                   .decode = w->decode.v,
+                                                   .n_decode = w->decode.n,
+                                                   .ttft = c->ttft,
+                                                   .itl = c->itl,
+                                                   .isl = (double)c->isl,
+                                                   .osl = (double)c->osl,
+                                                   .gpus = c->budget / MAX(c->min_endpoint, 1u)},
+                             &r->chosen_prefill, &r->chosen_decode))
+                return err_set(
+                        err, E_CONFIG,
+                        "a budget of %u GPUs is too small for what could be measured: %u of each of the "
+                        "best, %s for prefill and %s for decode, need %llu; raise planner.maxGpuBudget, "
+                        "nothing will be measured again",
+                        c->budget, MAX(c->min_endpoint, 1u), prefill->label, decode->label,
+                        (unsigned long long)gpus_needed(w, prefill, decode));
+        profiling_note(w,
+                       "%s for prefill with %s for decode would be best, but need %llu GPUs, and the budget "
+                       "has %u: the best that fit were taken",
+                       prefill->label, decode->label, (unsigned long long)gpus_needed(w, prefill, decode),
+                       c->budget);
+        return 0;
+}
+
 int profiling_select(struct profiling *w, struct err *err)
 {
         struct sla_results *r = &w->results;
@@ -81,9 +132,8 @@ int profiling_select(struct profiling *w, struct err *err)
 
         profiling_phase(w, "ConfigSelection", 0, "Analyzing results and selecting optimal configurations");
         profiling_tell(w, NULL, 0, NULL);
-        if (!sla_pick(w->prefill.v, w->prefill.n, w->config->ttft, &r->chosen_prefill) ||
-            !sla_pick(w->decode.v, w->decode.n, w->config->itl, &r->chosen_decode))
-                return err_set(err, E_INTERNAL, "nothing to select from");
+        if (choose(w, err) < 0)
+                return -1;
         prefill = &w->prefill.v[r->chosen_prefill.index];
         decode = &w->decode.v[r->chosen_decode.index];
         note_infeasible(w, "prefill", "TTFT", w->config->ttft, prefill, &r->chosen_prefill);
@@ -97,23 +147,14 @@ int profiling_select(struct profiling *w, struct err *err)
         return 0;
 }
 
-/* As upstream: TP on the fewest GPUs, nothing measured. */
+/* Nothing is measured, so there are no rows: sla_chosen_candidate() is the smallest. */
 int profiling_select_dry(struct profiling *w, struct err *err)
 {
-        struct sla_row row = {
-                .candidate = {.gpus = w->config->min_gpus, .attn_dp = 1, .mapping = SIM_TP},
-                .latency = NAN,
-                .throughput = NAN,
-        };
-
         (void)err;
-        snprintf(row.candidate.label, sizeof(row.candidate.label), "TP=%u", w->config->min_gpus);
         profiling_phase(w, "ConfigSelection", 0, "Analyzing results and selecting optimal configurations");
         profiling_tell(w, NULL, 0, NULL);
-        *vec_push(&w->prefill) = row;
-        *vec_push(&w->decode) = row;
         profiling_note(w, "dry run: nothing was deployed or measured, %s is the smallest, not the best",
-                       row.candidate.label);
+                       w->candidates[0].label);
         return 0;
 }
 
@@ -125,7 +166,7 @@ static int throughputs(struct profiling *w, double *prefill, double *decode, str
         struct sla_spline spline;
         struct sla_surface *surface;
 
-        if (r->n_curve < 3 || r->n_surface < 3)
+        if (!sla_is_profiled(r))
                 return err_set(err, E_NOT_FOUND, "there are no curves");
         if (sla_spline_init(&w->arena, r->prefill_isl, r->prefill_throughput, r->n_curve, &spline, err) < 0)
                 return -1;
@@ -148,15 +189,22 @@ static void plan_replicas(struct profiling *w)
                 .interval = interval,
                 .isl = (double)c->isl,
                 .osl = (double)c->osl,
-                .ttft = c->ttft,
                 .itl = c->itl,
                 .prefill_gpus = w->prefill.v[r->chosen_prefill.index].candidate.gpus,
                 .decode_gpus = w->decode.v[r->chosen_decode.index].candidate.gpus,
                 .budget = c->budget,
                 .min_endpoint = MAX(c->min_endpoint, 1u),
         };
+        uint64_t least = gpus_needed(w, &w->prefill.v[r->chosen_prefill.index].candidate,
+                                     &w->decode.v[r->chosen_decode.index].candidate);
         double prefill = 0, decode = 0;
         struct err err = ERR_INIT;
+
+        if (!c->budget_said && least > d.budget) {
+                d.budget = r->grown_budget = (unsigned)MIN(least, (uint64_t)SLA_GPUS_MAX * 2);
+                profiling_note(w, "planner.maxGpuBudget was not said: it is %u, what the fewest engines need",
+                               d.budget);
+        }
 
         if (throughputs(w, &prefill, &decode, &err) < 0 ||
             sla_replicas(&d, prefill, decode, &r->replicas, &err) < 0) {

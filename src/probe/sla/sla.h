@@ -105,6 +105,16 @@ double sla_burst_ttft(double ttft_max, double itl_avg);
 double sla_prefill_throughput(double isl, double ttft_ms, const struct sla_candidate *c);
 /* The target is inclusive; of equal throughputs the first row wins. False: no rows. */
 bool sla_pick(const struct sla_row *rows, size_t n, double target_ms, struct sla_choice *ret);
+/* The same for both at once, of those pairs that have at most GPUS together: as many targets as can be are met, then a request
+ * costs least; where a target is missed its latency comes first. False: no pair is so small. */
+struct sla_pick_in {
+        const struct sla_row *prefill, *decode;
+        size_t n_prefill, n_decode;
+        double ttft, itl, isl, osl;
+        unsigned gpus;
+};
+bool sla_pick_within(const struct sla_pick_in *in, struct sla_choice *ret_prefill,
+                     struct sla_choice *ret_decode) _must_check_;
 /* Indices of the rows that no other beats in both (least x, most y), by x; for pictures and cost. Returns how many. */
 size_t sla_pareto(const double *x, const double *y, size_t n, size_t *out);
 /* $ for 1000 requests. */
@@ -140,7 +150,7 @@ double sla_surface_best(const struct sla_surface *s, double itl, double context,
 struct sla_demand {
         double requests, interval; /* per interval, in seconds */
         double isl, osl;
-        double ttft, itl;                   /* targets, ms */
+        double itl; /* the target, ms; of the caller, who looks the throughput up by it */
         double prefill_corr, decode_corr;   /* 0: 1 */
         unsigned prefill_gpus, decode_gpus; /* of one engine */
         unsigned budget, min_endpoint;      /* GPUs; engines of each */
@@ -301,7 +311,8 @@ struct sla_results {
         uint64_t max_kv_tokens;
         bool has_replicas;
         struct sla_replicas replicas;
-        const char **notes; /* what was skipped and why, infeasible targets: one sentence each */
+        unsigned grown_budget; /* GPUs that are told to the planner where nobody said a budget; 0: none are */
+        const char **notes;    /* what was skipped and why, infeasible targets: one sentence each */
         size_t n_notes;
         uint64_t points_measured, points_saved, deployments,
                 deployments_saved; /* saved: by --search adaptive */
