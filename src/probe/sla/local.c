@@ -21,6 +21,7 @@ enum {
         LOOK_MS = 25, /* how often it is asked whether it serves, at first; later up to a second */
         LOOK_MAX_MS = 1000,
         TERM_MS = 5000,
+        DYING_MS = 500, /* from a connection's end to its process' */
         TIMEOUT_SEC = 1800,
 };
 
@@ -192,6 +193,12 @@ static bool wait_end(struct local *l, int ms)
         return reap(l, l->pidfd >= 0 ? WNOHANG : 0);
 }
 
+const char *local_last_words(struct local *l, struct arena *a)
+{
+        (void)wait_end(l, DYING_MS);
+        return local_end(l, a);
+}
+
 void local_take_down(struct local *l)
 {
         if (l->pid > 0 && !l->reaped) {
@@ -244,16 +251,15 @@ static void on_answer(void *arg, const struct http_answer *answer, const struct 
 {
         struct waiting *w = arg;
 
-        if (!err && answer && answer->status == 200) {
-                w->up = true;
+        w->up = !err && answer && answer->status == 200;
+        if (w->up)
                 return;
-        }
-        if (err)
-                snprintf(w->why, sizeof(w->why), "%.100s", err->text);
-        else
+        if (answer && !err)
                 snprintf(w->why, sizeof(w->why), "%s answered %d", w->target, answer->status);
+        else
+                snprintf(w->why, sizeof(w->why), "%.100s", err ? err->text : "no answer");
         /* A server without /health has its list of models. */
-        if (!err && answer->status == 404)
+        if (answer && !err && answer->status == 404)
                 w->target = streq(w->target, "/health") ? "/v1/models" : "/health";
         timer_after(&w->look, w->pause * USEC_PER_MS);
         w->pause = MIN(w->pause * 5 / 4 + 1, (unsigned)LOOK_MAX_MS);

@@ -29,6 +29,8 @@ int local_wait(struct local *l, uint16_t port, const struct sla_target_config *c
 void local_output(const struct local *l, struct buf *out);
 /* "it exited with status 3: last line"; NULL: it still runs. */
 const char *local_end(struct local *l, struct arena *a);
+/* The same of one that has just failed: it is given a moment to end. */
+const char *local_last_words(struct local *l, struct arena *a);
 /* SIGTERM to the group, SIGKILL after a while; waits for its end. */
 void local_take_down(struct local *l);
 

@@ -89,7 +89,7 @@ void local_stop_candidate(struct sla_target *t, struct sla_server *s)
 const char *local_why(struct sla_target *t, const struct sla_server *s, struct arena *a)
 {
         (void)t;
-        return s->data ? local_end(s->data, a) : NULL;
+        return s->data ? local_last_words(s->data, a) : NULL;
 }
 
 static int process_start(struct sla_target *t, const struct sla_candidate *c, enum sla_role role,
