@@ -175,9 +175,8 @@ class DgdController(threading.Thread):
         return "running" in states[0].get("state", {})
 
     def _remove(self, pod):
-        if "deletionTimestamp" not in pod["metadata"] or pod["spec"].get("nodeName") == "nowhere":
-            grace = 0 if pod["spec"].get("nodeName") == "nowhere" else 1
-            self.api.delete(f"/api/v1/namespaces/{self.ns}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": grace})
+        """At once: kubelet 1.20 takes a minute for one whose container does not run."""
+        self.api.delete(f"/api/v1/namespaces/{self.ns}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
 
     def _settle(self, dgd, pod):
         if dgd["metadata"].get("labels", {}).get(TEMPORARY) != "true":

@@ -136,7 +136,11 @@ def an_evicted_pod_goes_on_from_the_checkpoint():
         pod = play.pod()["metadata"]["name"]
         send(scene.ns, signal.SIGSTOP)
         before = len(scene.seen.created)
-        ok(world.api.delete(f"/api/v1/namespaces/{scene.ns}/pods/{pod}", {"gracePeriodSeconds": 1}))
+        path = f"/api/v1/namespaces/{scene.ns}/pods/{pod}"
+        ok(world.api.delete(path, {"gracePeriodSeconds": 1}))
+        with contextlib.suppress(AssertionError):
+            wait(lambda: not play.object(f"pods/{pod}"), 5, "the pod to go")
+        world.api.delete(path, {"gracePeriodSeconds": 0})  # as after a node that is lost
         status = play.wait(lambda s: s.get("run", {}).get("attempt") == 2 or s.get("state") == "Failed", "attempt 2", PATIENCE)
         assert status["state"] != "Failed", status
         status = play.wait(lambda s: s.get("state") in ("Ready", "Failed"), "the end", PATIENCE)
@@ -151,9 +155,10 @@ def a_deleted_request_takes_all_along():
     with Scene() as scene:
         play = scene.create("d", spec(gpus=2))
         scene.profiles(play, "PrefillSweep")
+        pod = play.pod()["metadata"]["name"]
         play.delete()
-        scene.balanced()
-        wait(lambda: not play.jobs(), PATIENCE, "the Job to go")
+        wait(lambda: not play.jobs() and not play.object(f"pods/{pod}"), PATIENCE, "the profiler to go")
+        scene.balanced()  # also one that was made meanwhile
         assert not ok(world.api.get(f"/apis/nvidia.com/v1alpha1/namespaces/{scene.ns}/{DGDS}"))["items"]
 
 
