@@ -215,6 +215,23 @@ static void test_a_stricter_target_never_gives_more(void **state)
         }
 }
 
+static void test_throughput_that_falls(void **state)
+{
+        const struct sla_sample samples[] = {{.kv_usage = 0.2, .context = 500, .itl = 5, .throughput = 60},
+                                             {.kv_usage = 0.5, .context = 500, .itl = 6, .throughput = 100},
+                                             {.kv_usage = 0.9, .context = 500, .itl = 9, .throughput = 80}};
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct err err = ERR_INIT;
+        struct sla_surface *s = sla_surface_new(&a, samples, 3, &err);
+        double usage, best = sla_surface_best(s, 10, 500, &usage);
+
+        assert_true(best >= 100 - 1e-9);
+        assert_true(usage < 0.9);
+        assert_near(best, sla_surface_throughput(s, usage, 500));
+        for (int i = 0; i <= 100; i++)
+                assert_true(sla_surface_throughput(s, i / 100.0, 500) <= best + 0.01);
+}
+
 static void test_few_samples(void **state)
 {
         const struct sla_sample one = {.kv_usage = 0.3, .context = 500, .itl = 7, .throughput = 70};
@@ -263,6 +280,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_surface_of_an_engine),
         cmocka_unit_test(test_the_best_that_meets_a_target),
         cmocka_unit_test(test_a_stricter_target_never_gives_more),
+        cmocka_unit_test(test_throughput_that_falls),
         cmocka_unit_test(test_few_samples),
         cmocka_unit_test(test_samples_that_are_no_surface),
 };

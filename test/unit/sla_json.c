@@ -68,6 +68,11 @@ static void test_a_plan_with_the_kv_size(void **state)
                     "[{label: TP=1, mapping: TP, gpus: 1, attnDp: 1, kvTokens: 0, maxConcurrency: 0,"
                     " concurrencies: [], interpolation: []}]");
         assert_json(&a, json_at(out, "points"), "18");
+        /* TP=2 may have as many points as there can be: 2 + (0 + 6) + 17 + 6 * 6. */
+        out = answer(sla_plan_json, &a,
+                     "{config: {engine: {maxContextLength: 8192}, hardware: {maxNumGpusPerEngine: 2}}, "
+                     "kvTokens: {TP=1: 0}}");
+        assert_json(&a, json_at(out, "points"), "61");
 }
 
 /* ---- pick */
@@ -117,6 +122,13 @@ static void test_values_between(void **state)
         assert_json(&a, json_path(out, "at[2].feasible"), "true");
         assert_json(&a, json_at(json_index(json_at(out, "at"), 3), "feasible"), "false");
         assert_json(&a, json_path(out, "at[3].kvUsage"), "0");
+        assert_null(json_at(out, "simulated"));
+        out = answer(sla_pick_json, &a, arena_printf(&a, "{%s, at: [{isl: 300}], simulated: true}", CURVES));
+        assert_json(&a, json_at(out, "simulated"), "true");
+        out = answer(sla_pick_json, &a,
+                     "{prefillCurve: {prefill_isl: [1], prefill_ttft: [1], prefill_thpt_per_gpu: [1],"
+                     " simulated: true}, at: [{isl: 300}]}");
+        assert_json(&a, json_at(out, "simulated"), "true");
 }
 
 static void test_replicas(void **state)
@@ -134,13 +146,13 @@ static void test_replicas(void **state)
         assert_json(&a, json_at(out, "replicas"),
                     "{prefill: 2, decode: 7, gpus: 16, capped: false, prefillThroughput: 9400,"
                     " decodeThroughput: 800}");
-        /* By the rows that were chosen: 2 and 2 are 12 GPUs; upstream takes 1 and 2, which are 10. */
+        /* By the rows that were chosen: 2 and 2 are 12 GPUs; upstream takes 1 and 2, which are 10 of 8. */
         out = answer(sla_pick_json, &a,
                      "{targets: {ttft: 200, itl: 20}, isl: 3000, osl: 500,"
                      " prefill: [{label: TP=2, ttft: 150}], decode: [{label: TP=4, itl: 9, throughput: 900}],"
                      " demand: {requests: 1800}}");
         assert_json(&a, json_at(out, "replicas"),
-                    "{prefill: 1, decode: 1, gpus: 6, capped: true, prefillThroughput: 10000,"
+                    "{prefill: 2, decode: 1, gpus: 8, capped: true, prefillThroughput: 10000,"
                     " decodeThroughput: 900}");
 }
 
@@ -158,6 +170,8 @@ static void test_refusals(void **state)
                  "kvTokens must be a number, or an object with one a label"},
                 {sla_plan_json, "{config: {engine: {maxContextLength: 8192}}, kvTokens: {TP=2: -1}}",
                  "kvTokens of TP=2 must be a whole number of 0 or more"},
+                {sla_plan_json, "{config: {engine: {maxContextLength: 8192}}, kvTokens: {TP=3: 1}}",
+                 "kvTokens: TP=3 is no candidate, the first is TP=1"},
                 {sla_plan_json, "{config: {engine: {maxContextLength: 8192}}, shape: 5}",
                  "modelShape: must be an object, not 5"},
                 {sla_pick_json, "[]", "pick needs an object, not array"},

@@ -288,6 +288,24 @@ static void test_a_target_that_is_missed_is_said(void **state)
 
 /* ---- pictures and the report */
 
+static size_t occurrences(const char *text, const char *what)
+{
+        size_t n = 0;
+
+        for (const char *p = text; (p = strstr(p, what)); p += strlen(what))
+                n++;
+        return n;
+}
+
+/* WHAT in a file that is no text; NULL: it is not there. */
+static const void *bytes_of(struct example *e, const char *dir, const char *name, const char *what)
+{
+        _cleanup_(buf_done) struct buf file = BUF_INIT(1 << 20);
+
+        assert_int_equal(file_read(arena_join(&e->arena, dir, "/", name), &file, NULL), 0);
+        return memmem(file.p, file.n, what, strlen(what)) ? e : NULL;
+}
+
 static const char *const PICTURES[] = {"prefill_performance.svg",
                                        "decode_performance.svg",
                                        "cost_sla.svg",
@@ -314,6 +332,34 @@ static void test_pictures_are_well_formed_and_say_what_they_are(void **state)
         }
         assert_non_null(strstr(content(&e, dir, "prefill_performance.svg"), ">chosen: TP=2<"));
         assert_non_null(strstr(content(&e, dir, "prefill_performance.svg"), ">target 50 ms<"));
+}
+
+static void test_what_was_estimated_is_not_called_measured(void **state)
+{
+        static bool estimated[EXAMPLE_ISLS] = {[3] = true};
+        _cleanup_(example_done) struct example e;
+        char dir[UNIT_DIR_LEN];
+        const char *html;
+
+        (void)state;
+        example_init(&e);
+        write_to(&e, dir);
+        assert_null(strstr(content(&e, dir, "report.html"), "stimated"));
+        assert_null(strstr(content(&e, dir, "decode_itl_interpolation.svg"), "class=\"sp-hollow"));
+        e.r.prefill_estimated = estimated;
+        e.surface[7].estimated = e.surface[8].estimated = true;
+        write_to(&e, dir);
+        html = content(&e, dir, "report.html");
+        assert_true(assert_markup(html) > 100);
+        assert_int_equal(occurrences(html, ">estimated<"), 3);
+        assert_int_equal(occurrences(html, ">Estimated<"), 4); /* in the legend of each curve */
+        /* the points, and the legend's */
+        assert_int_equal(occurrences(content(&e, dir, "prefill_ttft_interpolation.svg"), "class=\"sp-hollow"),
+                         2);
+        assert_int_equal(occurrences(content(&e, dir, "decode_itl_interpolation.svg"), "class=\"sp-hollow"),
+                         3);
+        assert_non_null(bytes_of(&e, dir, "selected_prefill_interpolation/raw_data.npz", "estimated.npy"));
+        assert_non_null(bytes_of(&e, dir, "selected_decode_interpolation/raw_data.npz", "estimated.npy"));
 }
 
 static void test_the_report_stands_alone_and_is_escaped(void **state)
@@ -421,6 +467,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_result_says_what_was_chosen),
         cmocka_unit_test(test_a_target_that_is_missed_is_said),
         cmocka_unit_test(test_pictures_are_well_formed_and_say_what_they_are),
+        cmocka_unit_test(test_what_was_estimated_is_not_called_measured),
         cmocka_unit_test(test_the_report_stands_alone_and_is_escaped),
         cmocka_unit_test(test_only_a_simulation_is_called_one),
         cmocka_unit_test(test_a_dry_run_has_a_deployment_and_no_numbers),

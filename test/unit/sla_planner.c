@@ -33,7 +33,10 @@ static void test_replicas(void **state)
                 {3600, 3000, 500, 1, 1, 1, 8, 1, 9000, 1500, 4, 4, true},
                 {3600, 3000, 500, 1, 2, 2, 16, 1, 3000, 700, 4, 4, true},
                 {3600, 4000, 400, 1, 4, 4, 32, 1, 2000, 250, 4, 4, true},
-                {100000, 3000, 500, 1, 1, 8, 40, 2, 9000, 1500, 20, 2, true},
+                /* Upstream: 20 and 2, which leaves 4 GPUs without an engine, and prefill is short of them. */
+                {100000, 3000, 500, 1, 1, 8, 40, 2, 9000, 1500, 24, 2, true},
+                /* 5 and 2 of 1 and 3 GPUs, 11 together: 5 / 11 * 8 is 4, which leaves 1 for decode and a GPU over. */
+                {180, 5000, 6000, 1, 1, 3, 8, 1, 1000, 1000, 5, 1, true},
                 {3000, 3000, 500, 1, 2, 1, 5, 1, 9000, 1500, 1, 3, true},
                 /* Halves go to the even number: 5 and 5 within 5, 3 and 3 within 3. */
                 {180, 5000, 5000, 1, 1, 1, 5, 1, 1000, 1000, 2, 3, true},

@@ -276,8 +276,87 @@ static void a_dry_run_deploys_nothing(void **state)
         result = file_of(&w, RUN_RESULT_FILE);
         assert_string_equal(json_str(json_at(result, "prefill"), "label"), "TP=2");
         assert_null(json_at(json_at(result, "prefill"), "ttft"));
+        assert_false(json_bool(json_at(result, "prefill"), "measured", true));
+        assert_null(json_at(result, "feasible"));
+        assert_null(json_at(result, "costPer1000Requests"));
+        assert_int_equal(json_len(json_at(json_at(result, "sweep"), "prefill")), 0);
         assert_int_equal(access(arena_join(&w.arena, w.dir, "/", "decode_4gpus_tp4/config.yaml"), F_OK), 0);
         assert_int_equal(access(arena_join(&w.arena, w.dir, "/", "config_with_planner.yaml"), F_OK), 0);
+        end(&w);
+}
+
+/* 3 GPUs at least: TP=3 is no candidate. */
+static void a_dry_run_takes_a_candidate(void **state)
+{
+        struct world w;
+
+        (void)state;
+        begin(&w);
+        w.config.dry_run = true;
+        w.config.min_gpus = 3;
+        assert_int_equal(sla_run(&w.run, NULL), 0);
+        assert_string_equal(json_str(json_at(file_of(&w, RUN_RESULT_FILE), "decode"), "label"), "TP=4");
+        end(&w);
+}
+
+static void a_run_needs_a_model(void **state)
+{
+        struct err err = ERR_INIT;
+        struct world w;
+
+        (void)state;
+        begin(&w);
+        w.config.model = NULL;
+        assert_int_equal(sla_run(&w.run, &err), -1);
+        assert_int_equal(err.code, E_CONFIG);
+        assert_int_equal(w.fake.starts, 0);
+        end(&w);
+}
+
+/* TP=2 and TP=1 would be taken. */
+static void only_what_fits_into_the_budget_is_chosen(void **state)
+{
+        struct err err = ERR_INIT;
+        struct world w;
+        struct json *result;
+
+        (void)state;
+        begin(&w);
+        w.config.budget = 2;
+        assert_int_equal(sla_run(&w.run, NULL), 0);
+        result = file_of(&w, RUN_RESULT_FILE);
+        assert_string_equal(json_str(json_at(result, "prefill"), "label"), "TP=1");
+        assert_string_equal(json_str(json_at(result, "decode"), "label"), "TP=1");
+        assert_int_equal(json_int(json_at(result, "replicas"), "gpus", 0), 2);
+        assert_non_null(strstr(json_print(&w.arena, json_at(result, "notes")), "the budget has 2"));
+        end(&w);
+
+        begin(&w);
+        w.config.budget = 1;
+        assert_int_equal(sla_run(&w.run, &err), -1);
+        assert_int_equal(err.code, E_CONFIG);
+        assert_non_null(strstr(err.text, "a budget of 1 GPUs is too small"));
+        assert_int_not_equal(access(arena_join(&w.arena, w.dir, "/", "config_with_planner.yaml"), F_OK), 0);
+        end(&w);
+}
+
+static void a_budget_that_nobody_said_is_told_to_the_planner(void **state)
+{
+        _cleanup_(buf_done) struct buf text = BUF_INIT(1 << 20);
+        struct world w;
+        struct json *result;
+
+        (void)state;
+        begin(&w);
+        w.config.budget_said = false;
+        w.config.budget = 2;
+        assert_int_equal(sla_run(&w.run, NULL), 0);
+        result = file_of(&w, RUN_RESULT_FILE);
+        assert_string_equal(json_str(json_at(result, "prefill"), "label"), "TP=2");
+        assert_int_equal(json_int(json_at(result, "replicas"), "gpus", 0), 3);
+        assert_int_equal(file_read(arena_join(&w.arena, w.dir, "/", "config_with_planner.yaml"), &text, NULL),
+                         0);
+        assert_non_null(strstr(buf_cstr(&text), "--max-gpu-budget=3"));
         end(&w);
 }
 
@@ -321,6 +400,10 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_any_row_it_fails_and_says_why),
         cmocka_unit_test(targets_that_nothing_meets_are_said_plainly),
         cmocka_unit_test(a_dry_run_deploys_nothing),
+        cmocka_unit_test(a_dry_run_takes_a_candidate),
+        cmocka_unit_test(a_run_needs_a_model),
+        cmocka_unit_test(only_what_fits_into_the_budget_is_chosen),
+        cmocka_unit_test(a_budget_that_nobody_said_is_told_to_the_planner),
         cmocka_unit_test(a_run_with_too_many_points_is_refused_before_anything_is_deployed),
         cmocka_unit_test(what_cannot_be_kept_ends_the_run),
 };

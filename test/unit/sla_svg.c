@@ -63,6 +63,10 @@ static void test_text_is_escaped(void **state)
         assert_string_equal(buf_cstr(&out),
                             "&lt;b&gt;&quot;Tom&quot; &amp; &#39;Jerry&#39;&lt;/b&gt;    \xc3\xbc");
         buf_clear(&out);
+        svg_text(&out, "a\xef\xbf\xbe"
+                       "b\xef\xbf\xbf\xef\xbf\xbd"); /* the last is U+FFFD, which may stand */
+        assert_string_equal(buf_cstr(&out), "a b \xef\xbf\xbd");
+        buf_clear(&out);
         svg_text(&out, NULL);
         assert_int_equal(out.n, 0);
 }

@@ -170,7 +170,7 @@ struct sla_surface {
         double most; /* throughput that was measured */
 };
 
-static int sample_cmp(const void *a, const void *b)
+int sla_sample_cmp(const void *a, const void *b)
 {
         const struct sla_sample *p = a, *q = b;
 
@@ -230,7 +230,7 @@ struct sla_surface *sla_surface_new(struct arena *a, const struct sla_sample *sa
                 s->most = fmax(s->most, samples[i].throughput);
         }
         sorted = arena_memdup(a, samples, n * sizeof(*samples));
-        qsort(sorted, n, sizeof(*sorted), sample_cmp);
+        qsort(sorted, n, sizeof(*sorted), sla_sample_cmp);
         s->rows = arena_new_array(a, struct surface_row, n);
         for (size_t i = 0; i < n; i += in_row) {
                 for (in_row = 1; i + in_row < n && sorted[i + in_row].context == sorted[i].context; in_row++)
@@ -279,18 +279,24 @@ double sla_surface_throughput(const struct sla_surface *s, double kv_usage, doub
 double sla_surface_best(const struct sla_surface *s, double itl, double context, double *ret_usage)
 {
         const struct surface_row *below, *above;
-        double usage;
+        double least, most, best = -1, at;
 
         (void)rows_around(s, context, &below, &above);
-        for (int i = SCAN_STEPS; i >= 0; i--) {
-                usage = (double)i / SCAN_STEPS;
-                if (sla_surface_itl(s, usage, context) <= itl)
-                        break;
-        }
         /* Beyond the last sample, and below the first, everything is as there. */
-        usage = fmin(usage, fmax(below->itl.x[below->itl.n - 1], above->itl.x[above->itl.n - 1]));
-        usage = fmax(usage, fmin(below->itl.x[0], above->itl.x[0]));
+        at = least = fmin(below->itl.x[0], above->itl.x[0]);
+        most = fmax(below->itl.x[below->itl.n - 1], above->itl.x[above->itl.n - 1]);
+        for (int i = 0; i <= SCAN_STEPS; i++) {
+                double usage = fmin(fmax((double)i / SCAN_STEPS, least), most), throughput;
+
+                if (!(sla_surface_itl(s, usage, context) <= itl))
+                        continue;
+                throughput = sla_surface_throughput(s, usage, context);
+                if (throughput > best) {
+                        best = throughput;
+                        at = usage;
+                }
+        }
         if (ret_usage)
-                *ret_usage = usage;
-        return sla_surface_throughput(s, usage, context);
+                *ret_usage = at;
+        return best >= 0 ? best : sla_surface_throughput(s, at, context);
 }

@@ -30,7 +30,7 @@ size_t sla_request_grid(unsigned attn_dp, uint64_t max_concurrency, unsigned gra
         return points;
 }
 
-/* As Python's range(100, STOP, ROOM // GRANULARITY); one more than it has would be a mistake of the caller's bounds. */
+/* As Python's range(100, STOP, ROOM // GRANULARITY). STOP is near ROOM, so there are at most about twice GRANULARITY. */
 static size_t isls(uint64_t stop, uint64_t room, unsigned granularity, uint64_t *out)
 {
         uint64_t step = MAX(room / MAX(granularity, 1U), (uint64_t)1);

@@ -102,7 +102,7 @@ static void add_margin(const struct page *p, enum sla_role role, const struct sl
         if (is_met(p, role))
                 text(p, "%s %% to spare", fig(p, floor(MAX(-percent, 0.0))));
         else
-                text(p, "missed by %s ms (%s %%), and no mapping is faster", fig(p, row->latency - target),
+                text(p, "missed by %s ms (%s %%), and none measured is faster", fig(p, row->latency - target),
                      fig(p, ceil(MAX(percent, 0.0))));
         add(p, "</strong></p>\n");
 }
@@ -211,18 +211,22 @@ static void add_table(const struct page *p, enum sla_role role)
         add(p, "</table></div></details>\n");
 }
 
+static const char ESTIMATED[] = "estimated"; /* between measured points, by --search adaptive */
+
 static void add_curve_table(const struct page *p)
 {
         if (p->r->n_curve == 0)
                 return;
-        buf_printf(p->out,
-                   "<details><summary>Prefill curve: %zu points</summary>\n<div class=\"wide\"><table><tr>"
-                   "<th>Input (tokens)</th><th>TTFT (ms)</th><th>Throughput (tokens/s/GPU)</th></tr>\n",
-                   p->r->n_curve);
+        buf_printf(
+                p->out,
+                "<details><summary>Prefill curve: %zu points</summary>\n<div class=\"wide\"><table><tr>"
+                "<th>Input (tokens)</th><th>TTFT (ms)</th><th>Throughput (tokens/s/GPU)</th><th></th></tr>\n",
+                p->r->n_curve);
         for (size_t i = 0; i < p->r->n_curve; i++)
-                buf_printf(p->out, "<tr><td>%s</td><td>%s</td><td>%s</td></tr>\n",
+                buf_printf(p->out, "<tr><td>%s</td><td>%s</td><td>%s</td><td class=\"soft\">%s</td></tr>\n",
                            fig(p, p->r->prefill_isl[i]), fig(p, p->r->prefill_ttft[i]),
-                           fig(p, p->r->prefill_throughput[i]));
+                           fig(p, p->r->prefill_throughput[i]),
+                           p->r->prefill_estimated && p->r->prefill_estimated[i] ? ESTIMATED : "");
         add(p, "</table></div></details>\n");
 }
 
@@ -233,14 +237,16 @@ static void add_surface_table(const struct page *p)
         buf_printf(p->out,
                    "<details><summary>Decode curve: %zu points</summary>\n<div class=\"wide\"><table><tr>"
                    "<th>Context (tokens)</th><th>KV cache in use (%%)</th><th>ITL (ms)</th>"
-                   "<th>Throughput (tokens/s/GPU)</th></tr>\n",
+                   "<th>Throughput (tokens/s/GPU)</th><th></th></tr>\n",
                    p->r->n_surface);
         for (size_t i = 0; i < p->r->n_surface; i++) {
                 const struct sla_sample *s = &p->r->surface[i];
 
-                buf_printf(p->out, "<tr><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
-                           fig(p, s->context), fig(p, 100 * s->kv_usage), fig(p, s->itl),
-                           fig(p, s->throughput));
+                buf_printf(
+                        p->out,
+                        "<tr><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td class=\"soft\">%s</td></tr>\n",
+                        fig(p, s->context), fig(p, 100 * s->kv_usage), fig(p, s->itl), fig(p, s->throughput),
+                        s->estimated ? ESTIMATED : "");
         }
         add(p, "</table></div></details>\n");
 }
@@ -257,7 +263,7 @@ static void add_pictures(const struct page *p)
                 if (!sla_pictures[i].draw(p->arena, p->r, &svg))
                         continue;
                 if (!any)
-                        add(p, "<h2>Measured</h2>\n");
+                        add(p, "<h2>Pictures</h2>\n");
                 any = true;
                 add(p, "<figure>\n");
                 buf_addstr(p->out, buf_str(&svg));

@@ -13,6 +13,7 @@
  *   steps         of each phase, as the runner reports them: decode with the grid's maximum
  *   deployments   that a run makes
  *   points        that a run measures: the most there can be; with kvTokens those there are, with the candidate that has most
+ *                 (the most there can be of labels that kvTokens has not)
  *
  * pick takes, all of it optional,
  *   targets        {ttft, itl}, ms; each is needed with the rows of its kind
@@ -23,9 +24,10 @@
  *   prefillCurve   {prefill_isl, prefill_ttft, prefill_thpt_per_gpu}: lists, as in the raw_data.json of a run
  *   decodeSurface  {x_kv_usage, y_context_length, z_itl, z_thpt_per_gpu}: lists, as there
  *   at             a list of {isl}, {kvUsage, context} or {itl, context}: where to interpolate
- *   demand         {requests and interval, or requestRate; isl, osl; prefillCorrection, decodeCorrection; prefillGpus,
+ *   demand         {requests and interval, or requestRate; isl, osl; itl; prefillCorrection, decodeCorrection; prefillGpus,
  *                  decodeGpus; maxGpuBudget, minEndpoint}; what it does not say comes from the choices, the targets and
  *                  above (interval 180, budget 8, minimum 1)
+ *   simulated      true, also in a curve: what comes out says the same
  * and gives what it can
  *   prefill, decode  index, label, feasible (false: no row meets the target), best (the best latency there is), ttft or itl,
  *                    throughput, concurrency
@@ -147,6 +149,21 @@ static int plan_grids(struct plan *p, struct err *err)
         return sla_decode_isls(c->context, c->decode_granularity, p->decode_isls, &p->n_decode, err);
 }
 
+/* A size of something that is no candidate is a slip of the pen. */
+static int check_labels(const struct plan *p, struct err *err)
+{
+        json_foreach (kv, json_is(p->kv, JSON_OBJECT) ? p->kv : NULL) {
+                bool known = false;
+
+                for (size_t i = 0; i < p->n_candidates; i++)
+                        known = known || streq(kv->key, p->candidates[i].label);
+                if (!known)
+                        return err_set(err, E_INVALID, "kvTokens: %.32s is no candidate, the first is %s",
+                                       kv->key, p->candidates[0].label);
+        }
+        return 0;
+}
+
 /* The points of DecodeInterpolation, if this is the candidate. */
 static struct json *interpolation(struct plan *p, const struct sla_candidate *c, uint64_t kv)
 {
@@ -178,8 +195,11 @@ static int plan_candidate(struct plan *p, const struct sla_candidate *c, struct 
         size_t n;
 
         json_append(out, o);
-        if (!said)
+        if (!said) {
+                p->sweep_points += p->config.decode_granularity;
+                p->surface_points = p->n_decode * (uint64_t)p->config.decode_granularity; /* none has more */
                 return 0;
+        }
         if (!json_to_u64(said, &kv))
                 return err_set(err, E_INVALID, "kvTokens of %s must be a whole number of 0 or more",
                                c->label);
@@ -209,16 +229,13 @@ struct json *sla_plan_json(struct arena *a, const struct json *in, struct err *e
         struct plan *p = arena_new(a, struct plan);
         struct json *candidates = json_array(a);
         const struct sla_config *c = &p->config;
-        size_t sweep, surface;
 
         p->arena = a;
-        if (plan_config(p, in, err) < 0 || plan_grids(p, err) < 0)
+        if (plan_config(p, in, err) < 0 || plan_grids(p, err) < 0 || check_labels(p, err) < 0)
                 return NULL;
         for (size_t i = 0; i < p->n_candidates; i++)
                 if (plan_candidate(p, &p->candidates[i], candidates, err) < 0)
                         return NULL;
-        sweep = p->kv ? p->sweep_points : p->n_candidates * c->decode_granularity;
-        surface = p->kv ? p->surface_points : p->n_decode * c->decode_granularity;
         return json_build(
                 a,
                 "{'context': %llu, 'gpus': {'min': %u, 'max': %u, 'perNode': %u}, 'candidates': %p, "
@@ -226,7 +243,8 @@ struct json *sla_plan_json(struct arena *a, const struct json *in, struct err *e
                 (unsigned long long)c->context, c->min_gpus, c->max_gpus, c->gpus_per_node,
                 (void *)candidates, (void *)numbers(a, p->prefill_isls, p->n_prefill),
                 (void *)numbers(a, p->decode_isls, p->n_decode), (void *)plan_steps(p),
-                2 * p->n_candidates + 2, p->n_candidates + sweep + p->n_prefill + surface);
+                2 * p->n_candidates + 2,
+                p->n_candidates + (size_t)p->sweep_points + p->n_prefill + (size_t)p->surface_points);
 }
 
 /* ---- pick: what is given */
@@ -612,6 +630,17 @@ static int plan_replicas(struct pick *p, const struct json *in, struct err *err)
         return 0;
 }
 
+/* The whole input, or a run's curves in it. */
+static bool is_simulated(const struct json *in)
+{
+        const struct json *parts[] = {in, json_at(in, "prefillCurve"), json_at(in, "decodeSurface")};
+
+        for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+                if (json_bool(parts[i], "simulated", false))
+                        return true;
+        return false;
+}
+
 struct json *sla_pick_json(struct arena *a, const struct json *in, struct err *err)
 {
         struct pick p = {
@@ -626,6 +655,8 @@ struct json *sla_pick_json(struct arena *a, const struct json *in, struct err *e
         choose_both(&p);
         if (look_up_all(&p, in, err) < 0 || plan_replicas(&p, in, err) < 0)
                 return NULL;
+        if (json_len(p.out) && is_simulated(in))
+                json_set(a, p.out, "simulated", json_truth(a, true));
         if (!json_len(p.out))
                 return err_set(err, E_INVALID,
                                "pick needs rows of prefill or decode, places (at), or a demand"),

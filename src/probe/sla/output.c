@@ -91,6 +91,19 @@ static struct json *estimates(struct arena *a, const struct sla_results *r, enum
         return json_len(list) ? list : NULL;
 }
 
+/* The same as 1 and 0 for every point; NULL: all were measured. */
+static int64_t *estimate_flags(struct arena *a, const struct sla_results *r, enum sla_role role)
+{
+        const struct json *indices = estimates(a, r, role);
+        int64_t *flags = arena_new_array(a, int64_t, role == SLA_PREFILL ? r->n_curve : r->n_surface);
+        uint64_t index;
+
+        json_foreach (at, indices)
+                if (json_to_u64(at, &index))
+                        flags[index] = 1;
+        return indices ? flags : NULL;
+}
+
 static struct json *prefill_data(struct arena *a, const struct sla_results *r)
 {
         return json_build(
@@ -123,15 +136,23 @@ static struct json *decode_data(struct arena *a, const struct sla_results *r)
         return data;
 }
 
-/* SIMULATED, an array of one, is there only where it is so: readers take arrays by their names. */
-static int put_npz(const struct writer *w, const struct sla_results *r, const char *name,
+/* SIMULATED, an array of one, and ESTIMATED, one of each point, are there only where it is so: readers take arrays by their
+ * names. ARRAYS has room for both behind its N. */
+static int put_npz(const struct writer *w, const struct sla_results *r, enum sla_role role, const char *name,
                    struct npz_array *arrays, size_t n)
 {
+        const int64_t *flags = estimate_flags(w->arena, r, role);
         static const int64_t yes[] = {1};
         _cleanup_(buf_done) struct buf text = BUF_INIT(FILE_MAX);
 
         if (r->simulated) {
                 arrays[n] = (struct npz_array){.name = "simulated", .whole = yes, .n = 1};
+                n++;
+        }
+        if (flags) {
+                arrays[n] = (struct npz_array){.name = "estimated",
+                                               .whole = flags,
+                                               .n = role == SLA_PREFILL ? r->n_curve : r->n_surface};
                 n++;
         }
         npz_write(arrays, n, &text);
@@ -141,7 +162,7 @@ static int put_npz(const struct writer *w, const struct sla_results *r, const ch
 static int put_prefill_data(const struct writer *w, const struct sla_results *r)
 {
         int64_t *isl = arena_new_array(w->arena, int64_t, r->n_curve + 1);
-        struct npz_array arrays[4] = {
+        struct npz_array arrays[5] = {
                 {.name = "prefill_isl", .whole = isl, .n = r->n_curve},
                 {.name = "prefill_ttft", .reals = r->prefill_ttft, .n = r->n_curve},
                 {.name = "prefill_thpt_per_gpu", .reals = r->prefill_throughput, .n = r->n_curve}};
@@ -152,13 +173,15 @@ static int put_prefill_data(const struct writer *w, const struct sla_results *r)
                 isl[i] = llround(r->prefill_isl[i]);
         if (put_json(w, PREFILL_DIR "/raw_data.json", prefill_data(w->arena, r)) < 0)
                 return -1;
-        return r->n_curve < SLA_CURVE_MIN ? 0 : put_npz(w, r, PREFILL_DIR "/raw_data.npz", arrays, 3);
+        return r->n_curve < SLA_CURVE_MIN
+                       ? 0
+                       : put_npz(w, r, SLA_PREFILL, PREFILL_DIR "/raw_data.npz", arrays, 3);
 }
 
 static int put_decode_data(const struct writer *w, const struct sla_results *r)
 {
         int64_t max = (int64_t)MIN(r->max_kv_tokens, (uint64_t)INT64_MAX);
-        struct npz_array arrays[ARRAY_LEN(COLUMNS) + 2];
+        struct npz_array arrays[ARRAY_LEN(COLUMNS) + 3];
         size_t n = 0;
 
         if (r->n_surface == 0)
@@ -170,7 +193,7 @@ static int put_decode_data(const struct writer *w, const struct sla_results *r)
         arrays[n] = (struct npz_array){.name = "max_kv_tokens", .whole = &max, .n = 1};
         if (put_json(w, DECODE_DIR "/raw_data.json", decode_data(w->arena, r)) < 0)
                 return -1;
-        return put_npz(w, r, DECODE_DIR "/raw_data.npz", arrays, n + 1);
+        return put_npz(w, r, SLA_DECODE, DECODE_DIR "/raw_data.npz", arrays, n + 1);
 }
 
 /* ---- deployments */

@@ -282,9 +282,30 @@ static struct svg_series quadratic_series(struct arena *a, const double *x, cons
         return s;
 }
 
-static struct svg_series measured(const double *x, const double *y, size_t n)
+static struct svg_series measured(const struct sla_results *r, const double *y)
 {
-        return (struct svg_series){.name = "Measured", .x = x, .y = y, .n = n, .marks = true};
+        return (struct svg_series){.name = "Measured",
+                                   .x = r->prefill_isl,
+                                   .y = y,
+                                   .n = r->n_curve,
+                                   .marks = true,
+                                   .hollow = r->prefill_estimated};
+}
+
+/* A line of the legend; without a name where nothing was estimated. */
+static struct svg_series estimated(bool any)
+{
+        static const bool yes = true;
+
+        return (struct svg_series){.name = any ? "Estimated" : NULL, .marks = any, .hollow = &yes};
+}
+
+static bool curve_is_estimated(const struct sla_results *r)
+{
+        for (size_t i = 0; r->prefill_estimated && i < r->n_curve; i++)
+                if (r->prefill_estimated[i])
+                        return true;
+        return false;
 }
 
 static const char *with_mapping(struct arena *a, const struct sla_results *r, enum sla_role role)
@@ -298,13 +319,14 @@ static bool draw_ttft_curve(struct arena *a, const struct sla_results *r, struct
 {
         struct svg_plot p = plot_of(a, r, "Time to first token by length of the input",
                                     "Input sequence length (tokens)", "Time to first token (ms)");
-        struct svg_series series[3];
+        struct svg_series series[4];
 
         if (r->n_curve == 0)
                 return false;
         series[0] = spline_series(a, r->prefill_isl, r->prefill_ttft, r->n_curve, "Planner's curve");
         series[1] = quadratic_series(a, r->prefill_isl, r->prefill_ttft, r->n_curve);
-        series[2] = measured(r->prefill_isl, r->prefill_ttft, r->n_curve);
+        series[2] = measured(r, r->prefill_ttft);
+        series[3] = estimated(curve_is_estimated(r));
         p.series = series;
         p.n = ARRAY_LEN(series);
         p.note = with_mapping(a, r, SLA_PREFILL);
@@ -317,12 +339,13 @@ static bool draw_throughput_curve(struct arena *a, const struct sla_results *r, 
 {
         struct svg_plot p = plot_of(a, r, "Prefill throughput by length of the input",
                                     "Input sequence length (tokens)", "Prefill throughput (tokens/s/GPU)");
-        struct svg_series series[2];
+        struct svg_series series[3];
 
         if (r->n_curve == 0)
                 return false;
         series[0] = spline_series(a, r->prefill_isl, r->prefill_throughput, r->n_curve, "Planner's curve");
-        series[1] = measured(r->prefill_isl, r->prefill_throughput, r->n_curve);
+        series[1] = measured(r, r->prefill_throughput);
+        series[2] = estimated(curve_is_estimated(r));
         p.series = series;
         p.n = ARRAY_LEN(series);
         p.note = with_mapping(a, r, SLA_PREFILL);
@@ -332,20 +355,11 @@ static bool draw_throughput_curve(struct arena *a, const struct sla_results *r, 
 
 /* ---- curves of decode: a line a context length */
 
-static int by_context(const void *p, const void *q)
-{
-        const struct sla_sample *x = p, *y = q;
-
-        if (x->context != y->context)
-                return x->context < y->context ? -1 : 1;
-        return x->kv_usage < y->kv_usage ? -1 : x->kv_usage > y->kv_usage;
-}
-
 static const struct sla_sample *in_order(struct arena *a, const struct sla_results *r)
 {
         struct sla_sample *s = arena_memdup(a, r->surface, r->n_surface * sizeof(*s));
 
-        qsort(s, r->n_surface, sizeof(*s), by_context);
+        qsort(s, r->n_surface, sizeof(*s), sla_sample_cmp);
         return s;
 }
 
@@ -354,19 +368,23 @@ static bool draw_surface(struct arena *a, const struct sla_results *r, struct sv
 {
         struct svg_series *series;
         double *x, *y;
+        bool *hollow, any = false;
         const struct sla_sample *s;
 
         if (r->n_surface == 0)
                 return false;
-        series = arena_new_array(a, struct svg_series, SLA_GRID_MAX);
+        series = arena_new_array(a, struct svg_series, SLA_GRID_MAX + 1);
         x = arena_new_array(a, double, r->n_surface);
         y = arena_new_array(a, double, r->n_surface);
+        hollow = arena_new_array(a, bool, r->n_surface);
         s = in_order(a, r);
         for (size_t i = 0; i < r->n_surface; i++) {
                 struct svg_series *row;
 
                 x[i] = 100 * s[i].kv_usage;
                 y[i] = itl ? s[i].itl : s[i].throughput;
+                hollow[i] = s[i].estimated;
+                any = any || hollow[i];
                 if (i == 0 || s[i].context != s[i - 1].context) {
                         if (p->n == SLA_GRID_MAX)
                                 break;
@@ -375,6 +393,7 @@ static bool draw_surface(struct arena *a, const struct sla_results *r, struct sv
                                                            .y = y + i,
                                                            .line = true,
                                                            .marks = true,
+                                                           .hollow = hollow + i,
                                                            .tone = (unsigned)p->n};
                         p->n++;
                 }
@@ -384,6 +403,7 @@ static bool draw_surface(struct arena *a, const struct sla_results *r, struct sv
         p->series = series;
         p->ordered = true;
         p->n_tones = (unsigned)p->n;
+        series[p->n++] = estimated(any);
         p->legend = "Context length (tokens)";
         p->note = with_mapping(a, r, SLA_DECODE);
         svg_draw(p, out);

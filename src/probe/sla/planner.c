@@ -42,15 +42,17 @@ static int check(const struct sla_demand *d, double prefill_throughput, double d
 
 /*
  * Upstream: both shrink in proportion, prefill rounded (half to even), decode with what is left. Its rounding and its minimum may
- * go over the budget, and its rest may give decode more than was asked for; here neither happens.
+ * go over the budget, and its rest may give decode more than was asked for; here neither happens. What decode leaves is prefill's
+ * again, as far as it was asked for.
  */
 static void shrink(const struct sla_demand *d, double least, double *prefill, double *decode)
 {
         double budget = d->budget, pg = d->prefill_gpus, dg = d->decode_gpus;
-        double scaled = nearbyint(*prefill * (budget / (*prefill * pg + *decode * dg)));
+        double wanted = *prefill, scaled = nearbyint(wanted * (budget / (wanted * pg + *decode * dg)));
 
         *prefill = fmin(fmax(scaled, least), floor((budget - least * dg) / pg));
         *decode = fmin(*decode, floor((budget - *prefill * pg) / dg));
+        *prefill = fmin(wanted, floor((budget - *decode * dg) / pg));
 }
 
 int sla_replicas(const struct sla_demand *d, double prefill_throughput, double decode_throughput,

@@ -138,6 +138,7 @@ struct sla_sample {
         double kv_usage, context, itl, throughput;
         bool estimated; /* between measured ones, by --search adaptive */
 };
+int sla_sample_cmp(const void *a, const void *b); /* of two samples, by context and KV usage; for qsort() */
 struct sla_surface *sla_surface_new(struct arena *a, const struct sla_sample *samples, size_t n,
                                     struct err *err) _must_check_;
 double sla_surface_itl(const struct sla_surface *s, double kv_usage, double context);

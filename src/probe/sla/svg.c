@@ -27,6 +27,12 @@ void svg_text(struct buf *out, const char *text)
         for (; text && *text; text++) {
                 const char *entity = NULL;
 
+                /* U+FFFE and U+FFFF, which XML has not */
+                if (strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0) {
+                        buf_addc(out, ' ');
+                        text += 2;
+                        continue;
+                }
                 for (size_t i = 0; i < ARRAY_LEN(entities); i++)
                         if (*text == entities[i].c)
                                 entity = entities[i].entity;
@@ -190,7 +196,7 @@ static const char STYLE[] =
         ".sp-halo{stroke:#fff;stroke-width:3.5;paint-order:stroke;stroke-linejoin:round}"
         ".sp-sim{fill:none;stroke:#9a4b00;stroke-width:1.5}.sp-sim-ink{fill:#9a4b00;font-weight:700}"
         ".sp-line{fill:none;stroke-width:2;stroke-linejoin:round}.sp-dash{stroke-dasharray:5 4}"
-        ".sp-mark{stroke:#fff;stroke-width:1}"
+        ".sp-mark{stroke:#fff;stroke-width:1}.sp-hollow{fill:#fff;stroke-width:1.6}"
         ".sp-f0{fill:#0072b2}.sp-s0{stroke:#0072b2}"
         ".sp-f1{fill:#d55e00}.sp-s1{stroke:#d55e00}"
         ".sp-f2{fill:#009e73}.sp-s2{stroke:#009e73}"
@@ -209,7 +215,7 @@ static const char STYLE[] =
         ".sp-bg{fill:#14181d}.sp-ink{fill:#e6e9ec}.sp-soft{fill:#a3adb8}.sp-grid{stroke:#2b323a}"
         ".sp-axis{stroke:#6b7580}.sp-target{stroke:#ff8a80}.sp-target-ink{fill:#ff8a80}"
         ".sp-miss{fill:#ff8a80;fill-opacity:.08}.sp-ring{stroke:#e6e9ec}.sp-halo{stroke:#14181d}"
-        ".sp-sim{stroke:#ffb86b}.sp-sim-ink{fill:#ffb86b}.sp-mark{stroke:#14181d}"
+        ".sp-sim{stroke:#ffb86b}.sp-sim-ink{fill:#ffb86b}.sp-mark{stroke:#14181d}.sp-hollow{fill:#14181d}"
         ".sp-f0{fill:#4aa8e8}.sp-s0{stroke:#4aa8e8}"
         ".sp-f1{fill:#f58235}.sp-s1{stroke:#f58235}"
         ".sp-f2{fill:#2fc79b}.sp-s2{stroke:#2fc79b}"
@@ -383,7 +389,7 @@ static bool is_point(const struct svg_series *series, size_t i)
 }
 
 /* Six shapes of about the same weight. */
-static void draw_mark(struct sheet *s, const struct svg_series *series, double x, double y)
+static void draw_mark(struct sheet *s, const struct svg_series *series, double x, double y, bool hollow)
 {
         static const char *const paths[SHAPES] = {
                 "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z", /* circle */
@@ -394,8 +400,8 @@ static void draw_mark(struct sheet *s, const struct svg_series *series, double x
                 "M-2-6h4v4h4v4h-4v4h-4v-4h-4v-4h4z",    /* cross */
         };
 
-        buf_adds(s->out, "<path class=\"sp-mark ");
-        add_class(s, series, 'f');
+        buf_printf(s->out, "<path class=\"%s ", hollow ? "sp-hollow" : "sp-mark");
+        add_class(s, series, hollow ? 's' : 'f');
         buf_printf(s->out, "\" transform=\"translate(%.1f %.1f)\" d=\"%s\"/>\n", x, y,
                    paths[series->tone % SHAPES]);
 }
@@ -427,7 +433,8 @@ static void draw_series(struct sheet *s)
 
                 for (size_t k = 0; series->marks && k < series->n; k++)
                         if (is_point(series, k))
-                                draw_mark(s, series, place(&s->x, series->x[k]), place(&s->y, series->y[k]));
+                                draw_mark(s, series, place(&s->x, series->x[k]), place(&s->y, series->y[k]),
+                                          series->hollow && series->hollow[k]);
         }
 }
 
@@ -561,7 +568,7 @@ static void draw_entry(struct sheet *s, const struct svg_series *series, double 
                 buf_printf(s->out, "\" d=\"M%.1f %.1fh22\"/>\n", x, y - 4);
         }
         if (series->marks)
-                draw_mark(s, series, x + 11, y - 4);
+                draw_mark(s, series, x + 11, y - 4, series->hollow && series->n == 0);
         text_at(s, x + 30, y, "start", "sp-ink sp-small", series->name);
 }
 

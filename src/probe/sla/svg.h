@@ -18,6 +18,8 @@ struct svg_series {
         const double *x, *y;
         size_t n;
         bool line, dashed, marks;
+        const bool *
+                hollow; /* of each point: its mark is empty; NULL: of none. Without points: the legend's is */
         const char *const *labels; /* beside the marks; NULL: none */
         unsigned tone; /* which colour and shape; for ordered ones: of how many is the plot's n_tones */
 };
@@ -48,7 +50,7 @@ struct svg_plot {
 
 void svg_draw(const struct svg_plot *p, struct buf *out);
 
-/* TEXT for XML and HTML, inside elements and attributes: & < > " ' are escaped, control characters become blanks. */
+/* TEXT for XML and HTML, inside elements and attributes: & < > " ' are escaped, what XML has not becomes a blank. */
 void svg_text(struct buf *out, const char *text);
 /* VALUE with as many digits as STEP asks for, thousands apart: "12 500", "0.05". */
 void svg_number(struct buf *out, double value, double step);
