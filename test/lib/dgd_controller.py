@@ -243,16 +243,21 @@ class Deployments(threading.Thread):
         self.start()
 
     def run(self):
-        with contextlib.suppress(OSError, ValueError):
-            for event in self._server.api(timeout=600).watch(f"{self.path}?watch=1&resourceVersion={self.version}"):
-                meta = event["object"]["metadata"]
-                if meta.get("labels", {}).get(TEMPORARY) != "true":
-                    continue
-                if event["type"] == "ADDED":
-                    self.candidates[meta["uid"]] = meta["annotations"]["sonde.dev/candidate"]
-                    self.created.append(meta["uid"])
-                elif event["type"] == "DELETED":
-                    self.deleted.append(meta["uid"])
+        while True:  # a server may end a watch at any time: it goes on where it was
+            with contextlib.suppress(OSError, ValueError, AssertionError):
+                for event in self._server.api(timeout=600).watch(f"{self.path}?watch=1&resourceVersion={self.version}"):
+                    self._take(event["type"], event["object"]["metadata"])
+            time.sleep(0.2)
+
+    def _take(self, kind, meta):
+        self.version = meta["resourceVersion"]
+        if meta.get("labels", {}).get(TEMPORARY) != "true":
+            return
+        if kind == "ADDED":
+            self.candidates[meta["uid"]] = meta["annotations"]["sonde.dev/candidate"]
+            self.created.append(meta["uid"])
+        elif kind == "DELETED":
+            self.deleted.append(meta["uid"])
 
     def left(self):
         return {self.candidates[uid] for uid in set(self.created) - set(self.deleted)}
