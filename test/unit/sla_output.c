@@ -140,7 +140,8 @@ static void test_the_planners_settings_become_flags(void **state)
         e.config.planner = json_parse(
                 &e.arena,
                 STR("{\"plannerMinEndpoint\": 2, \"planner_load_predictor\": \"arima\", \"noOperation\": "
-                    "true, \"plannerNoCorrection\": false, \"plannerTtft\": 1, \"namespace\": \"x\", "
+                    "true, \"requestRate\": 5, \"plannerNoCorrection\": false, \"plannerTtft\": 1, "
+                    "\"namespace\": \"x\", "
                     "\"planner_profile_results_dir\": \"/x\", \"adjustment-interval\": 1.5, \"odd\": [1]}"),
                 NULL, NULL);
         write_to(&e, dir);
@@ -153,6 +154,33 @@ static void test_the_planners_settings_become_flags(void **state)
                 "\"--load-predictor=arima\",\"--no-operation\",\"--adjustment-interval=1.5\","
                 "\"--prefill-engine-num-gpu=2\",\"--decode-engine-num-gpu=1\","
                 "\"--profile-results-dir=/workspace/profiling_results\"]");
+}
+
+static void test_there_is_one_planner(void **state)
+{
+        _cleanup_(example_done) struct example e;
+        char dir[UNIT_DIR_LEN];
+        struct json *base, *services, **docs;
+        struct err err = ERR_INIT;
+
+        (void)state;
+        example_init(&e);
+        e.r.has_replicas = false;
+        base = sla_base_deployment(&e.arena, "vllm", "m");
+        services = json_at(json_at(base, "spec"), "services");
+        json_set(&e.arena, services, "Mine", json_build(&e.arena, "{'componentType': 'planner'}"));
+        json_set(&e.arena, services, "Yours", json_build(&e.arena, "{'componentType': 'planner'}"));
+        json_set(&e.arena, json_at(services, "VllmDecodeWorker"), "replicas", json_u64(&e.arena, 9));
+        unit_dir(dir);
+        assert_int_equal(sla_write(&e.r, base, dir, &err), 0);
+        assert_int_equal(yaml_of(&e, dir, "config_with_planner.yaml", &docs), 2);
+        services = json_at(json_at(docs[1], "spec"), "services");
+        assert_int_equal(json_len(services), 4);
+        assert_non_null(json_at(services, "Planner"));
+        /* Without a plan there are as few as there may be, whatever the base has. */
+        assert_int_equal(json_int(json_at(services, "VllmDecodeWorker"), "replicas", 0), 1);
+        assert_int_equal(yaml_of(&e, dir, "disagg_config.yaml", &docs), 1);
+        assert_int_equal(json_len(json_at(json_at(docs[0], "spec"), "services")), 3);
 }
 
 static void test_without_curves_there_is_no_configmap(void **state)
@@ -460,6 +488,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_planner_gets_its_data_and_both_mappings),
         cmocka_unit_test_setup_teardown(test_the_operator_takes_what_is_written, setup, teardown),
         cmocka_unit_test(test_the_planners_settings_become_flags),
+        cmocka_unit_test(test_there_is_one_planner),
         cmocka_unit_test(test_without_curves_there_is_no_configmap),
         cmocka_unit_test(test_a_mocker_has_the_same_data),
         cmocka_unit_test(test_a_base_that_does_not_fit_writes_nothing),

@@ -600,10 +600,7 @@ static int throughputs(const struct pick *p, const struct sla_demand *d, double 
         if (!p->surface && !p->decode.chosen)
                 return err_set(err, E_INVALID, "demand needs decodeSurface or rows of decode");
         *prefill = p->has_curve ? sla_spline_at(&p->throughput, d->isl) : chosen_row(&p->prefill)->throughput;
-        *decode = p->surface ? sla_surface_best(p->surface,
-                                                d->decode_corr > 0 ? d->itl / d->decode_corr : d->itl,
-                                                d->isl + d->osl / 2, NULL)
-                             : chosen_row(&p->decode)->throughput;
+        *decode = p->surface ? sla_demand_throughput(d, p->surface) : chosen_row(&p->decode)->throughput;
         return 0;
 }
 

@@ -55,6 +55,12 @@ static void shrink(const struct sla_demand *d, double least, double *prefill, do
         *prefill = fmin(wanted, floor((budget - *decode * dg) / pg));
 }
 
+double sla_demand_throughput(const struct sla_demand *d, const struct sla_surface *surface)
+{
+        return sla_surface_best(surface, d->decode_corr > 0 ? d->itl / d->decode_corr : d->itl,
+                                d->isl + d->osl / 2, NULL);
+}
+
 int sla_replicas(const struct sla_demand *d, double prefill_throughput, double decode_throughput,
                  struct sla_replicas *ret, struct err *err)
 {

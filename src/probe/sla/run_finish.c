@@ -160,7 +160,8 @@ int profiling_select_dry(struct profiling *w, struct err *err)
 
 /* ---- how many of each */
 
-static int throughputs(struct profiling *w, double *prefill, double *decode, struct err *err)
+static int throughputs(struct profiling *w, const struct sla_demand *d, double *prefill, double *decode,
+                       struct err *err)
 {
         const struct sla_results *r = &w->results;
         struct sla_spline spline;
@@ -173,9 +174,8 @@ static int throughputs(struct profiling *w, double *prefill, double *decode, str
         surface = sla_surface_new(&w->arena, r->surface, r->n_surface, err);
         if (!surface)
                 return -1;
-        *prefill = sla_spline_at(&spline, (double)w->config->isl);
-        *decode = sla_surface_best(surface, w->config->itl,
-                                   (double)w->config->isl + (double)w->config->osl / 2, NULL);
+        *prefill = sla_spline_at(&spline, d->isl);
+        *decode = sla_demand_throughput(d, surface);
         return 0;
 }
 
@@ -206,7 +206,7 @@ static void plan_replicas(struct profiling *w)
                                d.budget);
         }
 
-        if (throughputs(w, &prefill, &decode, &err) < 0 ||
+        if (throughputs(w, &d, &prefill, &decode, &err) < 0 ||
             sla_replicas(&d, prefill, decode, &r->replicas, &err) < 0) {
                 profiling_note(w, "no replica counts: %s", err.text);
                 return;

@@ -151,7 +151,7 @@ double sla_surface_best(const struct sla_surface *s, double itl, double context,
 struct sla_demand {
         double requests, interval; /* per interval, in seconds */
         double isl, osl;
-        double itl; /* the target, ms; of the caller, who looks the throughput up by it */
+        double itl;                         /* the target, ms */
         double prefill_corr, decode_corr;   /* 0: 1 */
         unsigned prefill_gpus, decode_gpus; /* of one engine */
         unsigned budget, min_endpoint;      /* GPUs; engines of each */
@@ -160,6 +160,8 @@ struct sla_replicas {
         unsigned prefill, decode, gpus;
         bool capped; /* the budget does not carry the demand */
 };
+/* What a GPU decodes of this demand within its ITL, corrected: half of the answers is there on the average. */
+double sla_demand_throughput(const struct sla_demand *d, const struct sla_surface *surface);
 /* Never over the budget, unlike upstream's; below 0: not even MIN_ENDPOINT of each fits into it. */
 int sla_replicas(const struct sla_demand *d, double prefill_throughput, double decode_throughput,
                  struct sla_replicas *ret, struct err *err) _must_check_;
