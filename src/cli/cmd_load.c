@@ -43,9 +43,9 @@ struct request {
         struct load_config load;
         struct option_list extra;
         const char *rate, *rate_mode, *arrivals, *smoothness, *requests, *duration, *grace, *timeout, *seed;
-        const char *endpoint_type, *artifact_dir, *goodput, *output;
+        const char *endpoint_type, *artifact_dir, *goodput, *output, *ui, *isl, *concurrency;
         const char *header_file, *api_key_file, *ca_file;
-        unsigned warmup, isl_mean, osl_mean;
+        unsigned warmup, processors;
         bool streaming, no_streaming, insecure, quiet;
         struct arena arena;
         struct http_header headers[HEADERS_MAX];
@@ -302,6 +302,10 @@ static int set_endpoint(struct request *q)
                 cli_error("--streaming and --no-streaming exclude each other");
                 return -1;
         }
+        if (q->load.path && (q->load.path[0] != '/' || strpbrk(q->load.path, " \t\r\n"))) {
+                cli_error("--endpoint: '%s' is not a path such as /v1/chat/completions", q->load.path);
+                return -1;
+        }
         if (q->output && !streq(q->output, "json") && !streq(q->output, "table")) {
                 cli_error("-o: '%s' is neither json nor table", q->output);
                 return -1;
@@ -311,17 +315,36 @@ static int set_endpoint(struct request *q)
         return 0;
 }
 
+/* Those of which none at all makes no sense. */
+static int set_sizes(struct request *q)
+{
+        uint64_t concurrency = 0, isl = 0;
+
+        if (parse_whole("concurrency", q->concurrency, 1, LOAD_CONCURRENCY_MAX, &concurrency) < 0 ||
+            parse_whole("isl", q->isl, 1, UINT32_MAX, &isl) < 0)
+                return -1;
+        q->load.concurrency = (uint32_t)concurrency;
+        q->load.isl = (uint32_t)isl;
+        return 0;
+}
+
 static int set_amounts(struct request *q)
 {
         struct load_config *c = &q->load;
 
         c->grace = 30 * USEC_PER_SEC;
+        if (set_sizes(q) < 0)
+                return -1;
         if (parse_whole("request-count", q->requests, 1, LOAD_REQUESTS_MAX, &c->requests) < 0 ||
             parse_whole("random-seed", q->seed, 0, UINT64_MAX, &c->seed) < 0 ||
             parse_seconds("benchmark-duration", q->duration, &c->duration) < 0 ||
             parse_seconds("benchmark-grace-period", q->grace, &c->grace) < 0 ||
             parse_seconds("request-timeout-seconds", q->timeout, &c->request_timeout) < 0)
                 return -1;
+        if (q->duration && !c->duration) {
+                cli_error("--benchmark-duration: '%s' is no time to measure in", q->duration);
+                return -1;
+        }
         if (!c->requests && !c->duration && !c->trace)
                 c->requests = MAX((uint64_t)REQUESTS_LEAST, 2 * (uint64_t)c->concurrency);
         if (!q->seed) {
@@ -336,11 +359,13 @@ static int set_amounts(struct request *q)
 
 static int complete(struct request *q, int argc, char **argv)
 {
-        if (argc != 2) {
-                cli_error("load needs one argument, the server's URL; see '%s help load'", cli_name());
+        if (argc + (q->load.url != NULL) != 2) {
+                cli_error("load needs one argument (or --url), the server's URL; see '%s help load'",
+                          cli_name());
                 return -1;
         }
-        q->load.url = argv[1];
+        if (!q->load.url)
+                q->load.url = argv[1];
         if (!q->load.model) {
                 cli_error("load needs --model, the name by which the server knows its model");
                 return -1;
@@ -412,20 +437,42 @@ static int stop_signals(sigset_t *set)
         return signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* The one that ended the run is done with; whoever does not want to wait for the files either sends another. */
+static void end_signals(int fd, const sigset_t *set)
+{
+        struct signalfd_siginfo info;
+
+        while (fd >= 0 && read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+                ;
+        sigprocmask(SIG_UNBLOCK, set, NULL);
+}
+
+/* Before the run: what cannot be written must not be noticed after it. */
+static int make_place(const char *dir, struct err *err)
+{
+        if (!dir)
+                return 0;
+        if (dir_make(dir, 0755, err) < 0)
+                return -1;
+        if (access(dir, W_OK | X_OK) < 0)
+                return err_errno(err, E_IO, errno, "cannot write into %s", dir);
+        return 0;
+}
+
 static int put_out(const struct request *q, const struct load_report *r, struct err *err)
 {
         _cleanup_(buf_done) struct buf out = BUF_INIT(SIZE_MAX);
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
-        if (q->artifact_dir && load_export(&q->load, r, q->artifact_dir, err) < 0)
-                return -1;
         if (streq(q->output, "json")) {
                 json_write(load_summary_json(&a, &q->load, r), JSON_PRETTY, &out);
                 buf_addc(&out, '\n');
         } else {
                 load_print(&q->load, r, &out);
         }
-        return fd_write_all(STDOUT_FILENO, buf_str(&out), err);
+        if (fd_write_all(STDOUT_FILENO, buf_str(&out), err) < 0)
+                return -1;
+        return q->artifact_dir ? load_export(&q->load, r, q->artifact_dir, err) : 0;
 }
 
 static int run_load(struct request *q)
@@ -440,13 +487,18 @@ static int run_load(struct request *q)
         q->load.stop_fd = stop_fd;
         q->load.on_progress = q->quiet ? NULL : on_progress;
         q->load.arg = &display;
-        r = load_run(&q->load, &report, &err);
+        r = make_place(q->artifact_dir, &err);
+        if (r == 0)
+                r = load_run(&q->load, &report, &err);
+        end_signals(stop_fd, &set);
         if (display.terminal && display.any)
                 fprintf(stderr, "\r\033[K");
         if (r < 0 || put_out(q, &report, &err) < 0) {
                 cli_error("%s", err.text);
                 return EXIT_FAILURE;
         }
+        if (report.ended_early)
+                cli_error("ended early: %s", report.ended_early);
         if (report.invalid)
                 cli_error("invalid: %s", report.invalid);
         if (report.stopped)
@@ -466,29 +518,30 @@ static void request_done(struct request *q)
 }
 DEFINE_CLEANUP_STRUCT(struct request, request_done)
 
-int cmd_load(int argc, char **argv)
+static int parse(struct request *q, int *argc, char **argv)
 {
-        _cleanup_(request_done) struct request q = {.load = {.stop_fd = -1}};
-        struct load_config *c = &q.load;
+        struct load_config *c = &q->load;
         const struct option_def options[] = {
+                {"url", 0, "URL", "the server, in place of the argument", OPT_STR, &c->url},
                 {"model", 'm', "NAME", "the model to ask for", OPT_STR, &c->model},
-                {"concurrency", 0, "N", "requests under way all the time (1); with a rate: at most", OPT_UINT,
-                 &c->concurrency},
-                {"request-rate", 0, "R", "requests a second, by the clock", OPT_STR, &q.rate},
+                {"concurrency", 0, "N", "requests under way all the time (1); with a rate: at most", OPT_STR,
+                 &q->concurrency},
+                {"request-rate", 0, "R", "requests a second, by the clock", OPT_STR, &q->rate},
                 {"arrival-pattern", 0, "NAME", "poisson (default), constant, gamma, concurrency_burst",
-                 OPT_STR, &q.arrivals},
-                {"request-rate-mode", 0, "NAME", "the same", OPT_STR, &q.rate_mode},
+                 OPT_STR, &q->arrivals},
+                {"request-rate-mode", 0, "NAME", "the same", OPT_STR, &q->rate_mode},
                 {"arrival-smoothness", 0, "X", "of gamma: above 1 smoother than poisson, below burstier",
-                 OPT_STR, &q.smoothness},
+                 OPT_STR, &q->smoothness},
                 {"request-count", 0, "N", "requests in all (twice the concurrency, at least 10)", OPT_STR,
-                 &q.requests},
-                {"benchmark-duration", 0, "SECONDS", "time in which requests are sent", OPT_STR, &q.duration},
+                 &q->requests},
+                {"benchmark-duration", 0, "SECONDS", "time in which requests are sent", OPT_STR,
+                 &q->duration},
                 {"benchmark-grace-period", 0, "SECONDS", "what is under way then may take (30)", OPT_STR,
-                 &q.grace},
+                 &q->grace},
                 {"warmup-request-count", 0, "N", "requests before, which do not count (0)", OPT_UINT,
-                 &q.warmup},
-                {"isl", 0, "N", "tokens of a prompt (550)", OPT_UINT, &c->isl},
-                {"synthetic-input-tokens-mean", 0, "N", "the same", OPT_UINT, &c->isl},
+                 &q->warmup},
+                {"isl", 0, "N", "tokens of a prompt (550)", OPT_STR, &q->isl},
+                {"synthetic-input-tokens-mean", 0, "N", "the same", OPT_STR, &q->isl},
                 {"synthetic-input-tokens-stddev", 0, "N", "their deviation (0)", OPT_UINT, &c->isl_stddev},
                 {"isl-stddev", 0, "N", "the same", OPT_UINT, &c->isl_stddev},
                 {"osl", 0, "N", "tokens of an answer at most (not said to the server)", OPT_UINT, &c->osl},
@@ -496,32 +549,42 @@ int cmd_load(int argc, char **argv)
                 {"output-tokens-stddev", 0, "N", "their deviation (0)", OPT_UINT, &c->osl_stddev},
                 {"osl-stddev", 0, "N", "the same", OPT_UINT, &c->osl_stddev},
                 {"num-dataset-entries", 0, "N", "distinct prompts (100)", OPT_UINT, &c->prompts},
-                {"random-seed", 0, "N", "the same prompts and times again", OPT_STR, &q.seed},
+                {"random-seed", 0, "N", "the same prompts and times again", OPT_STR, &q->seed},
                 {"input-file", 0, "FILE", "replay a trace of JSON lines", OPT_STR, &c->trace},
                 {"tokenizer", 0, "FILE", "tokenizer.json or a word list (short English words)", OPT_STR,
                  &c->tokenizer},
-                {"endpoint-type", 0, "TYPE", "chat (default) or completions", OPT_STR, &q.endpoint_type},
-                {"streaming", 0, NULL, "answers come token by token (default)", OPT_FLAG, &q.streaming},
-                {"no-streaming", 0, NULL, "answers come whole", OPT_FLAG, &q.no_streaming},
+                {"endpoint-type", 0, "TYPE", "chat (default) or completions", OPT_STR, &q->endpoint_type},
+                {"endpoint", 0, "PATH", "in place of the type's path", OPT_STR, &c->path},
+                {"streaming", 0, NULL, "answers come token by token (default)", OPT_FLAG, &q->streaming},
+                {"no-streaming", 0, NULL, "answers come whole", OPT_FLAG, &q->no_streaming},
                 {"extra-inputs", 0, "KEY:VALUE", "put into every request, such as ignore_eos:true", OPT_LIST,
-                 &q.extra},
+                 &q->extra},
                 {"goodput", 0, "LIMITS", "what a good request keeps: 'time_to_first_token:250 ...' (ms)",
-                 OPT_STR, &q.goodput},
+                 OPT_STR, &q->goodput},
                 {"request-timeout-seconds", 0, "SECONDS", "longest wait for an answer (21600)", OPT_STR,
-                 &q.timeout},
+                 &q->timeout},
                 {"workers-max", 0, "N", "threads (one a core, and one for 64 under way)", OPT_UINT,
                  &c->workers},
-                {"header-file", 0, "FILE", "headers of every request, one a line", OPT_STR, &q.header_file},
-                {"api-key-file", 0, "FILE", "key for 'Authorization: Bearer'", OPT_STR, &q.api_key_file},
+                {"header-file", 0, "FILE", "headers of every request, one a line", OPT_STR, &q->header_file},
+                {"api-key-file", 0, "FILE", "key for 'Authorization: Bearer'", OPT_STR, &q->api_key_file},
                 {"ca-file", 0, "FILE", "certificates to trust, in place of the system's", OPT_STR,
-                 &q.ca_file},
-                {"insecure-skip-tls-verify", 0, NULL, "trust any certificate", OPT_FLAG, &q.insecure},
-                {"artifact-dir", 0, "DIR", "write AIPerf's files there", OPT_STR, &q.artifact_dir},
-                {"output", 'o', "FORMAT", "table (default) or json", OPT_STR, &q.output},
-                {"quiet", 'q', NULL, "no progress", OPT_FLAG, &q.quiet},
+                 &q->ca_file},
+                {"insecure-skip-tls-verify", 0, NULL, "trust any certificate", OPT_FLAG, &q->insecure},
+                {"artifact-dir", 0, "DIR", "write AIPerf's files there", OPT_STR, &q->artifact_dir},
+                {"output", 'o', "FORMAT", "table (default) or json", OPT_STR, &q->output},
+                {"quiet", 'q', NULL, "no progress", OPT_FLAG, &q->quiet},
+                {"ui", 0, "NAME", "without effect: AIPerf's", OPT_STR, &q->ui},
+                {"record-processors", 0, "N", "without effect: AIPerf's", OPT_UINT, &q->processors},
                 {0},
         };
-        int code = options_parse(options, &usage, &argc, argv);
+
+        return options_parse(options, &usage, argc, argv);
+}
+
+int cmd_load(int argc, char **argv)
+{
+        _cleanup_(request_done) struct request q = {.load = {.stop_fd = -1}};
+        int code = parse(&q, &argc, argv);
 
         if (code >= 0)
                 return code;

@@ -85,8 +85,9 @@ static int apply_options(struct arena *a, struct json *root, const struct sim_op
         return 0;
 }
 
+/* RET_OPTIONS: what is wrong are the options, as the file by itself is not. */
 static int load_model(struct arena *a, const char *file, const struct sim_options *o, struct sim_model *ret,
-                      struct err *err)
+                      bool *ret_options, struct err *err)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(MODEL_MAX);
         const char *source = file ? file : "model";
@@ -104,6 +105,7 @@ static int load_model(struct arena *a, const char *file, const struct sim_option
         }
         if (!root)
                 root = json_object(a);
+        *ret_options = true;
         if (apply_options(a, root, o, err) < 0)
                 return -1;
         return sim_model_read(a, root, source, ret, err);
@@ -240,6 +242,8 @@ static int check(const struct sim_options *o, int argc)
                 cli_error("sim takes one model file; see '%s help sim'", cli_name());
         else if (o->truth && (!o->requests || !o->osl))
                 cli_error("--truth needs --requests and --osl (and --concurrency and --isl)");
+        else if (o->truth && MAX(o->requests, o->warmup) > LOAD_REQUESTS_MAX)
+                cli_error("--requests and --warmup: at most %d", LOAD_REQUESTS_MAX);
         else if (!o->tls_cert != !o->tls_key)
                 cli_error("--tls-cert and --tls-key go together");
         else
@@ -254,11 +258,12 @@ static int run(const struct sim_options *o, const char *file)
         struct err err = ERR_INIT;
         struct sim_model model;
         struct log log;
+        bool options = false;
         int code;
 
-        if (load_model(&a, file, o, &model, &err) < 0) {
+        if (load_model(&a, file, o, &model, &options, &err) < 0) {
                 cli_error("%s", err.text);
-                return 1;
+                return options ? EXIT_USAGE : EXIT_FAILURE;
         }
         log_init(&log, STDERR_FILENO, LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT, &clock);
         if (o->truth) {

@@ -163,6 +163,8 @@ static void dialed(void *arg, int fd, const struct err *dial_err)
 void client_conn_open(struct http_client *c, struct http_call *call)
 {
         struct client_conn *cc = xcalloc(1, sizeof(*cc));
+        const char *host = c->proxy_host ? c->proxy_host : c->host;
+        uint16_t port = c->proxy_host ? c->proxy_port : c->port;
 
         conn_init(&cc->conn, c->loop, &call_ops);
         list_append(&c->busy, &cc->node);
@@ -181,8 +183,10 @@ void client_conn_open(struct http_client *c, struct http_call *call)
         c->n_ahead += cc->ahead;
         if (call)
                 call->conn = cc;
-        cc->dial = dial_start(c->loop, c->proxy_host ? c->proxy_host : c->host,
-                              c->proxy_host ? c->proxy_port : c->port, c->dead_after, dialed, cc);
+        if (c->addresses)
+                cc->dial = dial_start_list(c->loop, host, c->addresses, port, c->dead_after, dialed, cc);
+        else
+                cc->dial = dial_start(c->loop, host, port, c->dead_after, dialed, cc);
 }
 
 static void opened(struct conn *conn, const struct err *err)

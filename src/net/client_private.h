@@ -25,6 +25,7 @@ struct http_client {
         uint16_t port;
         char *proxy_host, *proxy_auth; /* auth: a whole header line */
         uint16_t proxy_port;
+        const struct addrinfo *addresses;        /* of the one to connect to; NULL: looked up */
         unsigned max_connections, n_connections; /* of the pool */
         unsigned n_idle;
         unsigned wanted, n_ahead; /* connections to be made ahead of need; being made */

@@ -437,6 +437,7 @@ struct http_client *http_client_new(struct loop *loop, const struct http_client_
         c->idle_timeout = config->idle_timeout ? config->idle_timeout : 55 * USEC_PER_SEC;
         c->limits = http_limits_or_default(&config->limits);
         c->stamps = config->stamps;
+        c->addresses = config->addresses;
         list_init(&c->waiting);
         list_init(&c->waiting_alone);
         list_init(&c->calls);

@@ -17,6 +17,7 @@
 #include "net/loop.h"
 #include "net/tls.h"
 
+struct addrinfo; /* of netdb.h, whose macros have names of anybody's */
 struct http_client;
 struct http_call;
 
@@ -31,6 +32,9 @@ struct http_client_config {
         usec_t idle_timeout;       /* keep an unused connection this long; 0: 55 s */
         struct http_limits limits; /* zeros: the defaults */
         bool stamps;               /* ask the kernel when bytes came; see http_call_received_at() */
+        /* Of the host (with a proxy: of the proxy's), so that no connection needs a look-up; borrowed for the client's
+         * life. NULL: looked up for every connection. */
+        const struct addrinfo *addresses;
 };
 
 struct http_client *http_client_new(struct loop *loop, const struct http_client_config *config,

@@ -119,7 +119,7 @@ def answers_may_come_whole():
             found, _ = load(f"http://{address}", "--no-streaming", "--endpoint-type", kind, "--osl", 5, "--request-count", 4)
             assert found["request_count"]["avg"] == 4 and found["output_sequence_length"]["avg"] == 5, found
             assert found["request_latency"]["count"] == 4 and "time_to_first_token" not in found, found
-            found, _ = load(f"http://{address}", "--endpoint-type", kind, "--osl", 5, "--request-count", 4)
+            found, _ = load(f"http://{address}", "--endpoint-type", kind, "--osl", 4, "--request-count", 4)
             assert found["time_to_first_token"]["count"] == 4, found
 
 
@@ -269,6 +269,29 @@ async def closes_when_it_is_asked_again(writer):
     writer.asked_before = True
 
 
+async def keeps_the_end_to_itself(writer):
+    """All events, and then neither the end of HTTP nor of the connection."""
+    for e in GOOD:
+        writer.write((CHUNKED if e is GOOD[0] else b"") + chunk(e))
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(60)
+
+
+async def repeats_what_it_got(writer):
+    key = re.search(r"authorization: (.*)\r", writer.head, re.I)
+    text = json.dumps({"error": {"message": f"no access with {key[1] if key else 'nothing'}"}}).encode()
+    writer.write(b"HTTP/1.1 401 No\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+
+
+async def closes_without_a_word(_):
+    return True
+
+
+async def all_at_once(writer):
+    await asyncio.sleep(0.03)
+    writer.write(CHUNKED + b"".join(chunk(e) for e in GOOD[:3] * 3 + GOOD[3:]) + LAST)
+
+
 # What the server does, what becomes of the request (None: it succeeds), and a word of the message.
 FAULTS = [
     (good, None, None), (closes_mid_stream, "ConnectionLost", "within the body"), (ends_without_done, "StreamCut", "DONE"),
@@ -281,7 +304,15 @@ FAULTS = [
     (no_json, "MalformedStream", "event"), (an_error_in_the_stream, "ServerError", "out of memory"),
     (not_streamed, "NotStreamed", "--no-streaming"), (nothing_in_it, "EmptyAnswer", "content"),
     (too_large_an_event, "TooLarge", "event"), (closes_when_it_is_asked_again, None, None),
+    (keeps_the_end_to_itself, None, None), (repeats_what_it_got, "HTTP 401", "no access"),
+    (closes_without_a_word, "ConnectionLost", "closed"),
 ]
+OTHERS = [all_at_once]  # by the numbers after those
+
+
+def number_of(answer):
+    """The max_tokens by which the server gives ANSWER."""
+    return ([f[0] for f in FAULTS] + OTHERS).index(answer) + 1
 
 
 class Hostile:
@@ -303,7 +334,8 @@ class Hostile:
                 if getattr(writer, "asked_before", False):
                     break
                 self.asked.append((head, body))
-                answer = FAULTS[body.get("max_tokens", 1) - 1][0]
+                writer.head = head
+                answer = ([f[0] for f in FAULTS] + OTHERS)[body.get("max_tokens", 1) - 1]
                 if await answer(writer):
                     break
                 await writer.drain()
@@ -353,7 +385,7 @@ def every_fault_ends_its_request_alone():
     kinds = [i for fault in range(1, len(FAULTS)) for i in (0, fault)] + [0] * 10
     with tempfile.TemporaryDirectory(prefix="sonde-load-") as folder, Hostile() as server:
         trace = write_trace(folder, [{"input_length": 10, "output_length": k + 1} for k in kinds])
-        found, said = load(server.url, "--input-file", trace, "--concurrency", 8, "--request-timeout-seconds", 2,
+        found, said = load(server.url, "--input-file", trace, "--concurrency", 8, "--request-timeout-seconds", 3,
                            "--artifact-dir", folder)
         seen = records(folder)
     assert [r["metadata"]["session_num"] for r in seen] == list(range(len(kinds))), seen
@@ -375,10 +407,35 @@ def every_fault_ends_its_request_alone():
 def a_closed_connection_is_not_a_failure():
     """a request that meets a connection that the server has just closed goes out once more"""
     with tempfile.TemporaryDirectory(prefix="sonde-load-") as folder, Hostile() as server:
-        again = [f[0] for f in FAULTS].index(closes_when_it_is_asked_again) + 1
-        trace = write_trace(folder, [{"input_length": 3, "output_length": again}] * 6)
+        trace = write_trace(folder, [{"input_length": 3, "output_length": number_of(closes_when_it_is_asked_again)}] * 6)
         found, _ = load(server.url, "--input-file", trace)
         assert found["request_count"]["avg"] == 6 and len(server.asked) == 6, (found, len(server.asked))
+
+
+def a_server_that_closes_is_not_hammered():
+    """a server that takes connections and closes them is asked ever less often"""
+    with Hostile() as server:
+        load(server.url, "--benchmark-duration", 1, "--isl", 3, "--osl", number_of(closes_without_a_word), code=1)
+        assert 2 <= len(server.asked) < 30, len(server.asked)
+
+
+def first_chunks_that_do_not_come_alone_are_told():
+    """answers whose chunks are all read at once have no time to first token to believe in"""
+    with Hostile() as server:
+        found, said = load(server.url, "--request-count", 8, "--isl", 3, "--osl", number_of(all_at_once), code=3)
+        ours = found["sonde"]
+        assert ours["shared_first_reads"] == 1 and ours["requests_without_icl"] == 8 and "together" in said, (found, said)
+        assert "inter_chunk_latency" not in found, found
+
+
+def the_url_may_have_a_version():
+    """a URL that ends in /v1, --url and --endpoint ask for what is meant"""
+    with Hostile() as server:
+        for arguments, path in (([server.url + "/v1"], "/v1/chat/completions"), (["--url", server.url], "/v1/chat/completions"),
+                                ([server.url, "--endpoint", "/my/chat"], "/my/chat")):
+            done = subprocess.run([POD, "load", *arguments, "--model", "m", "--request-count", "1", "--ui", "none", "--record-processors", "2"],
+                                  capture_output=True, text=True, timeout=30, check=False)
+            assert done.returncode == 0 and server.asked[-1][0].startswith(f"POST {path} "), (arguments, done, server.asked[-1])
 
 
 # --- schedules ----------------------------------------------------------------------------------------------------------
@@ -399,16 +456,34 @@ def an_open_loop_keeps_its_schedule():
                 assert 0.3 < sum(gaps) < 1.5 and max(gaps) > 0.015, gaps
 
 
+def what_was_due_and_not_sent_is_counted():
+    """an open loop with a cap says how many requests found no place under it"""
+    with sim(decode={"baseMs": 20}) as (address, _, _):
+        arguments = ("--request-rate", 50, "--arrival-pattern", "constant", "--concurrency", 1, "--benchmark-duration", 1, "--isl", 10, "--osl", 10)
+        found, _ = load(f"http://{address}", *arguments, code=None)
+        assert found["sonde"]["unsent_request_count"] > 10, found
+        assert found["request_count"]["avg"] + found["sonde"]["unsent_request_count"] == 50, found
+        assert found["sonde"]["simulated"] is True, found["sonde"]
+        done = subprocess.run([POD, "load", f"http://{address}", "--model", "sim/m", *map(str, arguments)], capture_output=True, text=True,
+                              timeout=60, check=False)
+        assert "unsent: " in done.stdout and "SIMULATED" in done.stdout, done
+
+
 def a_duration_ends_the_run():
     """a duration ends the sending, the grace period what is under way"""
     with sim(decode={"baseMs": 20}) as (address, _, _):
         began = time.monotonic()
         found, _ = load(f"http://{address}", "--benchmark-duration", 1, "--benchmark-grace-period", 0, "--concurrency", 4,
-                        "--isl", 10, "--osl", 10)
+                        "--isl", 10, "--osl", 10, code=None)
         assert found["request_count"]["avg"] >= 4 and found["sonde"]["cancelled_request_count"] == 4, found
-        found, _ = load(f"http://{address}", "--benchmark-duration", "300ms", "--concurrency", 2, "--isl", 10, "--osl", 10)
+        found, _ = load(f"http://{address}", "--benchmark-duration", "300ms", "--concurrency", 2, "--isl", 10, "--osl", 10,
+                        code=None)
         assert found["request_count"]["avg"] >= 2 and found["sonde"]["cancelled_request_count"] == 0, found
         assert time.monotonic() - began >= 1.3
+    with Hostile() as server:  # a warm-up that hangs does not keep it from its end
+        found, _ = load(server.url, "--benchmark-duration", 0.5, "--benchmark-grace-period", 0, "--warmup-request-count", 3, "--isl", 3,
+                        "--osl", number_of(hangs_at_once), code=1)
+        assert found["sonde"]["cancelled_request_count"] == 1, found
 
 
 def a_trace_is_replayed():
@@ -486,6 +561,8 @@ def keys_are_sent_and_never_shown():
                 with open(os.path.join(folder, "out", name), encoding="utf-8") as f:
                     texts.append(f.read())
             assert not any("very-secret" in t or "hush-hush" in t for t in texts)
+            found, said = load(server.url, *secrets, "--ca-file", paths["cert.pem"], "--osl", number_of(repeats_what_it_got), code=1)
+            assert "no access with ***" in json.dumps(found) and "very-secret" not in json.dumps(found) + said, (found, said)
             _, said = load(server.url, *secrets, code=1)
             assert "certificate" in said, said
             _, said = load(server.url, *secrets, "--insecure-skip-tls-verify", code=None)
@@ -501,7 +578,8 @@ def wrong_usage_is_said():
     for arguments in ([], [url], [url, "--model", "m", "x"], *([url, "--model", "m", *more] for more in (
             ["--request-rate", "fast"], ["--arrival-pattern", "weekly", "--request-rate", "1"], ["--arrival-pattern", "gamma"],
             ["--goodput", "speed:9"], ["--extra-inputs", "x"], ["--endpoint-type", "images"], ["--streaming", "--no-streaming"],
-            ["--request-count", "0"], ["-o", "xml"], ["--api-key-file", "/nowhere"], ["--benchmark-duration", "soon"]))):
+            ["--request-count", "0"], ["-o", "xml"], ["--api-key-file", "/nowhere"], ["--benchmark-duration", "soon"],
+            ["--benchmark-duration", "0"], ["--concurrency", "0"], ["--isl", "0"], ["--endpoint", "chat"], ["--url", url]))):
         done = subprocess.run([POD, "load", *arguments], capture_output=True, text=True, timeout=20, check=False)
         assert done.returncode == 2 and done.stderr.startswith("sonde-pod: ") and done.stderr.count("\n") == 1, (arguments, done)
 
@@ -516,6 +594,9 @@ def no_success_is_exit_1():
         trace = write_trace(folder, [{"input_length": 3, "output_length": [f[1] for f in FAULTS].index("HTTP 500") + 1}] * 4)
         found, said = load(server.url, "--input-file", trace, code=1)
         assert "no request succeeded" in said and found["error_request_count"]["avg"] == 4, (found, said)
+        before = len(server.asked)
+        _, said = load(server.url, "--artifact-dir", os.path.join(trace, "out"), code=1)
+        assert "trace.jsonl" in said and len(server.asked) == before, said  # noticed before anything is sent
 
 
 def a_client_that_was_late_is_exit_3():
@@ -555,6 +636,8 @@ def progress_is_lines_without_a_terminal():
 
 
 main(*map(means_are_the_truth, (1, 32, 256, 1000)), answers_may_come_whole, every_fault_ends_its_request_alone,
-     a_closed_connection_is_not_a_failure, an_open_loop_keeps_its_schedule, a_duration_ends_the_run, a_trace_is_replayed, the_files_say_the_same,
+     a_closed_connection_is_not_a_failure, a_server_that_closes_is_not_hammered, first_chunks_that_do_not_come_alone_are_told,
+     the_url_may_have_a_version, an_open_loop_keeps_its_schedule, what_was_due_and_not_sent_is_counted, a_duration_ends_the_run,
+     a_trace_is_replayed, the_files_say_the_same,
      keys_are_sent_and_never_shown, wrong_usage_is_said, no_success_is_exit_1, a_client_that_was_late_is_exit_3,
      an_interrupted_run_keeps_what_there_is, progress_is_lines_without_a_terminal)

@@ -1,4 +1,6 @@
 /* The HTTP client: streams on the pool's connections, connections made ahead of need, and when bytes came and went. */
+#include <netdb.h>
+
 #include "unit/certs.h"
 #include "unit/http_rig.h"
 
@@ -314,6 +316,24 @@ static void test_connections_are_made_ahead_of_need(void **state)
         net_until(&r->net, http_client_idle(r->client) == 0);
 }
 
+static void test_addresses_at_hand_are_not_looked_up(void **state)
+{
+        struct rig *r = *state;
+        struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        const struct addrinfo at = {
+                .ai_family = AF_INET, .ai_addr = (struct sockaddr *)&here, .ai_addrlen = sizeof(here)};
+        char url[64];
+        int fd;
+
+        /* a name that nobody can resolve; its port counts */
+        snprintf(url, sizeof(url), "http://nowhere.invalid%s", strrchr(r->net.url, ':'));
+        new_client(r, (struct http_client_config){.url = url, .addresses = &at});
+        http_client_connect(r->client, 1);
+        accept_some(r, &fd, 1);
+        net_until(&r->net, http_client_idle(r->client) == 1);
+        fd_close(fd);
+}
+
 static void test_calls_take_connections_that_are_under_way(void **state)
 {
         static const char *const targets[] = {"/0", "/1"};
@@ -583,6 +603,7 @@ static const struct CMUnitTest tests[] = {
         TEST(test_cancelling_inside_callbacks),
         TEST(test_the_next_stream_begins_at_the_end_of_the_last),
         TEST(test_a_pause_holds_the_connection),
+        TEST(test_addresses_at_hand_are_not_looked_up),
         TEST(test_connections_are_made_ahead_of_need),
         TEST(test_calls_take_connections_that_are_under_way),
         TEST(test_more_than_are_made_at_once),

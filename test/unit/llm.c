@@ -55,6 +55,8 @@ static const struct event_case events[] = {
          .has_usage = true,
          .prompt_tokens = 7,
          .completion_tokens = 12},
+        /* the answer's length is not among it */
+        {.data = "{\"choices\":[],\"usage\":{\"prompt_tokens\":7}}", .prompt_tokens = 7},
         {.data = "{\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":{\"prompt_tokens\":7,"
                  "\"completion_tokens\":1,\"completion_tokens_details\":{\"reasoning_tokens\":0}}}",
          .content = "x",

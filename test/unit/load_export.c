@@ -209,9 +209,22 @@ static void test_what_is_ours_stands_by_itself(void **state)
         assert_near(number(ours, "client_cpu"), 0.25);
         assert_int_equal(json_int(ours, "cancelled_request_count", 0), 1);
 
+        assert_int_equal(json_int(ours, "unsent_request_count", -1), 0);
+        assert_int_equal(json_int(ours, "requests_without_icl", -1), 0);
+        assert_near(number(ours, "shared_first_reads"), 0);
+        assert_true(json_is(json_at(ours, "ended_early"), JSON_NULL));
+
+        m.report.simulated = true; /* the server's own word */
+        assert_true(json_bool(json_at(summary(&a, &m), "sonde"), "simulated", false));
+        m.report.simulated = false;
         m.report.invalid = "the client was late";
+        m.report.ended_early = "memory";
+        m.report.unsent = 7;
         m.config.simulated = true;
         ours = json_at(summary(&a, &m), "sonde");
+        assert_int_equal(json_int(ours, "unsent_request_count", 0), 7);
+        assert_string_equal(json_str(ours, "ended_early"), "memory");
+        assert_false(json_bool(summary(&a, &m), "was_cancelled", true));
         assert_string_equal(json_str(ours, "invalid"), "the client was late");
         assert_true(json_bool(ours, "simulated", false));
 }
@@ -531,16 +544,16 @@ static void test_many_kinds_of_failures_are_bounded(void **state)
         enum { MANY = 300 };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         _cleanup_(buf_done) struct buf out = BUF_INIT(1 << 16);
-        struct load_record *records = arena_new_array(&a, struct load_record, MANY);
+        struct load_record *many = arena_new_array(&a, struct load_record, MANY);
         struct made m;
         struct json *errors;
         int64_t all = 0;
 
         make(&m);
         for (unsigned i = 0; i < MANY; i++)
-                records[i] = (struct load_record){.error = arena_printf(&a, "failure %u", i),
-                                                  .error_kind = arena_printf(&a, "Kind%u", i)};
-        m.report.records = records;
+                many[i] = (struct load_record){.error = arena_printf(&a, "failure %u", i),
+                                               .error_kind = arena_printf(&a, "Kind%u", i)};
+        m.report.records = many;
         m.report.n = MANY;
         errors = json_at(summary(&a, &m), "error_summary");
         assert_int_equal(json_len(errors), 100);

@@ -125,6 +125,31 @@ static void test_the_limit_of_a_service_level_is_good(void **state)
         assert_near(s.goodput, 0);
 }
 
+static void test_chunks_of_one_read_are_told(void **state)
+{
+        const struct load_slo slo = {LOAD_ICL, 10};
+        const uint64_t ms = 1000000;
+        const struct load_record r[] = {
+                *RECORD(0, TIMES(40 * ms, 45 * ms, 50 * ms, 55 * ms, 60 * ms)),
+                *RECORD(0, TIMES(40 * ms, 45 * ms, 45 * ms, 50 * ms, 55 * ms)), /* not the first */
+                *RECORD(0, TIMES(50 * ms, 50 * ms, 50 * ms, 55 * ms, 60 * ms)), /* two, of 5 ms each */
+                *RECORD(0, TIMES(60 * ms, 60 * ms, 60 * ms, 60 * ms, 60 * ms)), /* all */
+                *RECORD(0, TIMES(60 * ms, 60 * ms)),                            /* too few to say */
+                *RECORD(0, TIMES(60 * ms)),
+        };
+        struct load_summary s;
+
+        assert_true(load_summarize(r, ARRAY_LEN(r), &slo, 1, &s));
+        assert_int_equal(s.n_without_gaps, 4);
+        assert_int_equal(s.metrics[LOAD_ICL].n, 4);
+        assert_int_equal(s.n_good, 5); /* equal times keep any limit; a single chunk has no gap */
+        assert_int_equal(s.n_streams, 4);
+        assert_int_equal(s.n_shared_first, 2);
+        assert_near(load_shared_share(&s), 0.5);
+        assert_near(s.shared_first_late, (10 + 60) / 2.0);
+        assert_false(load_good(RECORD(0, TIMES(50 * ms, 40 * ms)), &slo, 1));
+}
+
 static void test_levels_of_rates_are_lower_limits_and_all_must_hold(void **state)
 {
         const struct load_record *r = RECORD(0, TIMES(50000000, 250000000), .osl = 3);
@@ -298,6 +323,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prefill_throughput),
         cmocka_unit_test(test_a_failed_request_has_no_values),
         cmocka_unit_test(test_the_limit_of_a_service_level_is_good),
+        cmocka_unit_test(test_chunks_of_one_read_are_told),
         cmocka_unit_test(test_levels_of_rates_are_lower_limits_and_all_must_hold),
         cmocka_unit_test(test_duration_is_from_the_first_start_to_the_last_end),
         cmocka_unit_test(test_throughputs),

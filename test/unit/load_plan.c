@@ -134,6 +134,8 @@ static void test_what_makes_no_sense_is_refused(void **state)
                 {"rate", {.url = "http://x", .model = "m", .requests = 1, .rate = -1}},
                 {"concurrency", {.url = "http://x", .model = "m", .requests = 1, .concurrency = 200000}},
                 {"mean", {.url = "http://x", .model = "m", .requests = 1, .osl_stddev = 5}},
+                {"more than",
+                 {.url = "http://x", .model = "m", .rate = 100000, .duration = 101 * USEC_PER_SEC}},
                 {"workers", {.url = "http://x", .model = "m", .requests = 1, .workers = 33}},
         };
 
@@ -144,6 +146,71 @@ static void test_what_makes_no_sense_is_refused(void **state)
                 assert_true(load_plan_make(&p, &cases[i].c, &err) < 0);
                 if (!strstr(err.text, cases[i].word))
                         fail_msg("'%s' does not say '%s'", err.text, cases[i].word);
+        }
+}
+
+static void test_the_target_follows_the_url(void **state)
+{
+        const struct {
+                const char *url, *path, *target;
+        } cases[] = {
+                {"http://x:1", NULL, "/v1/chat/completions"},
+                {"http://x:1/llm", NULL, "/v1/chat/completions"},
+                {"http://x:1/v1", NULL, "/chat/completions"},
+                {"http://x:1/llm/v1/", NULL, "/chat/completions"},
+                {"http://x:1/v1", "/generate", "/generate"},
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                struct load_config c = usual();
+                _cleanup_(load_plan_done) struct load_plan p;
+
+                c.url = cases[i].url;
+                c.path = cases[i].path;
+                make(&p, &c);
+                assert_string_equal(p.target, cases[i].target);
+        }
+}
+
+static void test_a_warm_up_ends_with_its_time(void **state)
+{
+        struct load_config c = usual();
+        _cleanup_(load_plan_done) struct load_plan p;
+
+        c.warmup_requests = 5;
+        c.duration = 3 * USEC_PER_SEC;
+        make(&p, &c);
+        assert_int_equal(p.warmup.duration, c.duration);
+}
+
+static void test_secrets_are_hidden(void **state)
+{
+        const struct http_header headers[] = {{STR("Authorization"), STR("Bearer sesame-open")},
+                                              {STR("X-Key"), STR("k3y-of-mine")},
+                                              {STR("A"), STR("1")}};
+        const struct {
+                const char *text, *shown;
+        } cases[] = {
+                {"", ""},
+                {"nothing of 1", "nothing of 1"},
+                {"bad key 'sesame-open'", "bad key '***'"},
+                {"got Bearer sesame-open, k3y-of-mine and sesame-open", "got ***, *** and ***"},
+                {"it was cut: sesame-o", "it was cut: ***"},
+                {"it was cut: Bearer se", "it was cut: ***"},
+                {"sesame is a plant", "sesame is a plant"},
+        };
+        struct load_config c = usual();
+        _cleanup_(load_plan_done) struct load_plan p;
+
+        c.headers = headers;
+        c.n_headers = ARRAY_LEN(headers);
+        make(&p, &c);
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                _cleanup_(buf_done) struct buf out = BUF_INIT(1000);
+
+                load_hide(p.secrets, p.n_secrets, str_of(cases[i].text), &out);
+                buf_addc(&out, '\0');
+                assert_string_equal(out.p, cases[i].shown);
         }
 }
 
@@ -190,6 +257,18 @@ static void test_a_trace_says_what_and_when(void **state)
         assert_false(str_has_prefix(prompt_of(&p, 0), prompt_of(&p, 2)));
 }
 
+static void test_contents_in_parts_are_counted(void **state)
+{
+        _cleanup_(load_plan_done) struct load_plan p;
+        struct err err = ERR_INIT;
+
+        if (read_trace("{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": "
+                       "\"the time of day\"}]}]}\n",
+                       LLM_CHAT, &p, &err) < 0)
+                fail_msg("%s", err.text);
+        assert_true(p.bodies[0].isl >= 4);
+}
+
 static void test_a_wrong_trace_names_its_line(void **state)
 {
         static const struct {
@@ -228,7 +307,11 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_open_loop_has_its_schedule),
         cmocka_unit_test(test_workers_are_not_more_than_there_is_to_do),
         cmocka_unit_test(test_what_makes_no_sense_is_refused),
+        cmocka_unit_test(test_the_target_follows_the_url),
+        cmocka_unit_test(test_a_warm_up_ends_with_its_time),
+        cmocka_unit_test(test_secrets_are_hidden),
         cmocka_unit_test(test_a_trace_says_what_and_when),
+        cmocka_unit_test(test_contents_in_parts_are_counted),
         cmocka_unit_test(test_a_wrong_trace_names_its_line),
 };
 

@@ -167,6 +167,7 @@ static void test_a_whole_answer_comes_with_its_last_token(void **state)
         net_until(&w->net, tokens(w) == 1);
         assert_int_equal(count(&w->got, "\"text\":\"sim sim sim\""), 1);
         assert_int_equal(count(&w->got, "\"total_tokens\":5"), 1);
+        assert_int_equal(count(&w->got, "X-Sonde-Simulated: true\r\n"), 1);
 }
 
 static void test_who_hangs_up_leaves_the_engine(void **state)

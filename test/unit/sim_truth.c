@@ -144,6 +144,8 @@ static void test_what_cannot_be_is_an_error(void **state)
         assert_int_equal(err.code, E_TOO_LARGE);
         assert_int_equal(sim_truth(&m, &(struct sim_load){.requests = 1u << 31, .osl = 1000}, &s, &err), -1);
         assert_int_equal(err.code, E_TOO_LARGE);
+        assert_int_equal(sim_truth(&m, &(struct sim_load){.requests = 10000001, .osl = 1}, &s, &err), -1);
+        assert_string_equal(err.text, "a load of more than 10000000 requests");
         m.weights_kv = 100000;
         assert_int_equal(sim_truth(&m, &(struct sim_load){.requests = 1, .osl = 1}, &s, &err), -1);
         assert_string_equal(err.text, "m does not fit into the memory of 1 GPUs as TP");

@@ -4,20 +4,20 @@
 
 #define NS_PER_SEC 1e9
 
-static const struct {
-        const char *name;
-        enum arrival_pattern pattern;
-} names[] = {
-        {"constant", ARRIVE_CONSTANT}, {"poisson", ARRIVE_POISSON},
-        {"gamma", ARRIVE_GAMMA},       {"concurrency_burst", ARRIVE_BURST}, /* as AIPerf calls it */
-        {"burst", ARRIVE_BURST},
+const char *const arrival_patterns[] = {
+        [ARRIVE_CONSTANT] = "constant",
+        [ARRIVE_POISSON] = "poisson",
+        [ARRIVE_GAMMA] = "gamma",
+        [ARRIVE_BURST] = "concurrency_burst",
 };
 
 int arrival_pattern_of(const char *name, enum arrival_pattern *ret, struct err *err)
 {
-        for (size_t i = 0; i < ARRAY_LEN(names); i++)
-                if (streq(name, names[i].name)) {
-                        *ret = names[i].pattern;
+        if (streq(name, "burst"))
+                name = arrival_patterns[ARRIVE_BURST];
+        for (size_t i = 0; i < ARRAY_LEN(arrival_patterns); i++)
+                if (streq(name, arrival_patterns[i])) {
+                        *ret = (enum arrival_pattern)i;
                         return 0;
                 }
         return err_set(err, E_CONFIG,
@@ -44,7 +44,7 @@ static double exponential(struct rng *r)
         return -log(uniform(r));
 }
 
-static double normal(struct rng *r)
+double normal_variate(struct rng *r)
 {
         double radius = sqrt(2 * exponential(r));
 
@@ -63,7 +63,7 @@ static double gamma_variate(struct rng *r, double shape)
         d = shape - 1.0 / 3;
         c = 1 / sqrt(9 * d);
         for (;;) {
-                x = normal(r);
+                x = normal_variate(r);
                 v = 1 + c * x;
                 if (v <= 0)
                         continue;

@@ -55,8 +55,8 @@ static struct json *endpoint_json(struct arena *a, const struct load_config *c)
 static struct json *prompt_json(struct arena *a, const struct load_config *c)
 {
         struct json *in = c->trace ? NULL
-                                   : json_build(a, "{'mean': %u, 'stddev': %u}", c->isl ? c->isl : 550,
-                                                c->isl_stddev);
+                                   : json_build(a, "{'mean': %u, 'stddev': %u}",
+                                                c->isl ? c->isl : (uint32_t)LOAD_ISL_DEFAULT, c->isl_stddev);
         struct json *out = c->osl ? json_build(a, "{'mean': %u, 'stddev': %u}", c->osl, c->osl_stddev) : NULL;
 
         return json_build(a, "{'input_tokens': %p, 'output_tokens': %p}", in, out);
@@ -72,14 +72,14 @@ static struct json *config_json(struct arena *a, const struct load_config *c)
         input = json_build(
                 a, "{'random_seed': %p, 'prompt': %p, 'conversation': {'num': %p}, 'extra': %p, 'file': %p}",
                 json_u64(a, c->seed), prompt_json(a, c),
-                c->trace ? NULL : json_u64(a, c->prompts ? c->prompts : 100),
+                c->trace ? NULL : json_u64(a, c->prompts ? c->prompts : LOAD_PROMPTS_DEFAULT),
                 c->extra ? json_copy(a, c->extra) : NULL, json_string(a, slash ? slash + 1 : c->trace));
         load = json_build(
                 a,
                 "{'concurrency': %p, 'request_rate': %p, 'request_rate_mode': %p, 'request_count': %p,"
                 "'benchmark_duration': %p, 'warmup_request_count': %p}",
                 count_or_none(a, !c->concurrency && !open && !c->trace ? 1 : c->concurrency),
-                rate_or_none(a, c->rate), open ? json_string(a, load_pattern_names[c->pattern]) : NULL,
+                rate_or_none(a, c->rate), open ? json_string(a, arrival_patterns[c->pattern]) : NULL,
                 count_or_none(a, c->requests), rate_or_none(a, (double)c->duration / USEC_PER_SEC),
                 count_or_none(a, c->warmup_requests));
         return json_build(a, "{'endpoint': %p, 'input': %p, 'loadgen': %p}", endpoint_json(a, c), input,
@@ -119,12 +119,16 @@ static struct json *ours_json(struct arena *a, const struct load_config *c, cons
                 a,
                 "{'version': %s, 'invalid': %s, 'simulated': %p, 'tokenizer': %s, 'osl_exact': %p,"
                 "'lateness_us': %p, 'client_cpu': %p, 'client_cpu_seconds': %p, 'kernel_stamps': %p,"
-                "'stamp_error_us': %p, 'chunks': %p, 'cancelled_request_count': %p}",
-                SONDE_VERSION, r->invalid, c->simulated ? json_truth(a, true) : NULL, r->tokenizer,
+                "'stamp_error_us': %p, 'chunks': %p, 'cancelled_request_count': %p,"
+                "'unsent_request_count': %p, 'requests_without_icl': %p, 'shared_first_reads': %p,"
+                "'ended_early': %s}",
+                SONDE_VERSION, r->invalid, load_simulated(c, r) ? json_truth(a, true) : NULL, r->tokenizer,
                 json_truth(a, r->summary.osl_exact), statistics_or_none(a, &r->summary.lateness),
                 json_double(a, r->cpu), json_double(a, r->cpu_seconds), json_truth(a, r->kernel_stamps),
                 statistics_or_none(a, &r->stamp_error), json_u64(a, r->chunks),
-                json_u64(a, r->summary.n_canceled));
+                json_u64(a, r->summary.n_canceled), json_u64(a, r->unsent),
+                json_u64(a, r->summary.n_without_gaps), json_double(a, load_shared_share(&r->summary)),
+                r->ended_early);
 }
 
 /* With an offset, which every reader of ISO 8601 knows; Python's before 3.11 does not know 'Z'. */

@@ -66,10 +66,10 @@ void load_csv(const struct load_config *c, const struct load_report *r, struct b
                 add_name(out, singles[i].header, singles[i].unit);
                 buf_printf(out, ",%.2f" END, singles[i].value);
         }
-        if (!r->invalid && !c->simulated)
+        if (!r->invalid && !load_simulated(c, r))
                 return;
         buf_adds(out, END END "Sonde,Value" END);
-        if (c->simulated)
+        if (load_simulated(c, r))
                 buf_adds(out, "Simulated,true" END);
         if (r->invalid) {
                 buf_adds(out, "Invalid,");

@@ -28,7 +28,8 @@ struct load_errors *load_error_groups(struct arena *a, const struct load_report 
 /* What one record's failure is in AIPerf's terms. */
 struct load_errors load_error_of(const struct load_record *r);
 
-extern const char *const load_pattern_names[]; /* by enum arrival_pattern */
+/* By the config's word or the server's own. */
+bool load_simulated(const struct load_config *c, const struct load_report *r);
 /* URL without user, password, query and fragment, which may hold secrets. */
 const char *load_url_shown(struct arena *a, const char *url);
 /* Nanoseconds since 1970 of a record's time. */

@@ -1,15 +1,13 @@
 #include "probe/load/export_internal.h"
 
-const char *const load_pattern_names[] = {
-        [ARRIVE_CONSTANT] = "constant",
-        [ARRIVE_POISSON] = "poisson",
-        [ARRIVE_GAMMA] = "gamma",
-        [ARRIVE_BURST] = "concurrency_burst",
-};
-
 uint64_t load_wall_ns(const struct load_report *r, uint64_t at)
 {
         return r->wall_began * 1000 + at - r->clock_began;
+}
+
+bool load_simulated(const struct load_config *c, const struct load_report *r)
+{
+        return c->simulated || r->simulated;
 }
 
 const char *load_url_shown(struct arena *a, const char *url)

@@ -108,7 +108,7 @@ static int add_content(const struct json *content, struct buf *out, struct err *
         return 0;
 }
 
-static int add_messages(const struct json *messages, struct buf *out, struct err *err)
+int llm_messages_text(const struct json *messages, struct buf *out, struct err *err)
 {
         if (!json_is(messages, JSON_ARRAY) || json_len(messages) == 0)
                 return err_set(err, E_INVALID, "'messages' must be an array with at least one message");
@@ -135,7 +135,7 @@ static int read_prompt(struct arena *a, const struct json *root, enum llm_endpoi
                 return 0;
         }
         if (endpoint == LLM_CHAT) {
-                if (add_messages(json_at(root, "messages"), &text, err) < 0)
+                if (llm_messages_text(json_at(root, "messages"), &text, err) < 0)
                         return -1;
         } else if (add_content(prompt, &text, err) < 0) {
                 return err_wrap(err, "'prompt'");
@@ -264,7 +264,7 @@ static int read_usage(const struct json *usage, struct llm_event *ret, struct er
         if (!json_is(usage, JSON_OBJECT) || (prompt && !json_to_u64(prompt, &ret->prompt_tokens)) ||
             (completion && !json_to_u64(completion, &ret->completion_tokens)))
                 return err_set(err, E_PROTOCOL, "an event's usage is malformed");
-        ret->has_usage = prompt || completion;
+        ret->has_usage = completion != NULL; /* a prompt's count alone says nothing of the answer */
         return 0;
 }
 

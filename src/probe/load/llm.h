@@ -8,7 +8,8 @@
 #include "json/json.h"
 
 enum llm_endpoint { LLM_CHAT, LLM_COMPLETIONS };
-extern const char *const llm_paths[]; /* "/v1/chat/completions", "/v1/completions" */
+extern const char *const llm_paths[];     /* "/v1/chat/completions", "/v1/completions" */
+#define LLM_SIMULATED "X-Sonde-Simulated" /* a header of a simulated engine's answers */
 
 /* ---- the request */
 
@@ -23,6 +24,8 @@ struct llm_request {
 
 void llm_request_write(struct arena *a, enum llm_endpoint endpoint, const struct llm_request *r,
                        struct buf *out);
+/* The contents of MESSAGES (an array), one after the other. */
+int llm_messages_text(const struct json *messages, struct buf *out, struct err *err) _must_check_;
 int llm_request_parse(struct arena *a, struct str body, enum llm_endpoint endpoint, struct llm_request *ret,
                       struct err *err) _must_check_;
 

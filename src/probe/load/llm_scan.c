@@ -249,7 +249,6 @@ static bool count(struct scan *s, unsigned what, uint64_t *ret)
         if (!first(s, what) || n == 0 || n > 18 || (n > 1 && *from == '0') || s->at == s->end ||
             *s->at == '.' || *s->at == 'e' || *s->at == 'E')
                 return false;
-        s->event.has_usage = true;
         return str_to_u64(str_n(from, n), ret);
 }
 
@@ -258,7 +257,7 @@ static bool usage_member(struct scan *s, struct str name)
         if (str_eq(name, STR("prompt_tokens")))
                 return count(s, SEEN_PROMPT_TOKENS, &s->event.prompt_tokens);
         if (str_eq(name, STR("completion_tokens")))
-                return count(s, SEEN_COMPLETION_TOKENS, &s->event.completion_tokens);
+                return s->event.has_usage = count(s, SEEN_COMPLETION_TOKENS, &s->event.completion_tokens);
         return skip_value(s, DEPTH);
 }
 

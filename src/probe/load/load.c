@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -25,7 +26,7 @@ struct greeting {
         struct loop *loop;
         struct err *err;
         struct io stop;
-        int result;
+        int result; /* 1: well; 0: told to stop */
 };
 
 static bool never(void *arg)
@@ -39,7 +40,7 @@ static void greeted(void *arg, const struct http_answer *answer, const struct er
 
         /* Held back at the last moment: all before it went well. */
         if (!err || err->code == E_CANCELED)
-                g->result = 0;
+                g->result = 1;
         else if (g->err)
                 *g->err = *err;
         loop_stop(g->loop, 0);
@@ -76,6 +77,21 @@ static int greet(const struct load_config *c, struct err *err)
         io_remove(&g.stop);
         http_client_free(client);
         return g.result;
+}
+
+/* Once for all connections: look-ups take their time, and a worker would make one after the other. Where it fails, each
+ * connection tries for itself. */
+static void look_up(struct load_plan *p)
+{
+        const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+        _cleanup_(free_ptr) char *host = NULL;
+        struct url url;
+
+        if (url_parse(str_of(p->c->url), &url, NULL) < 0)
+                return;
+        host = xstrndup(url.host.p, url.host.n);
+        if (getaddrinfo(host, NULL, &hints, &p->addresses) != 0)
+                p->addresses = NULL;
 }
 
 /* ---- workers */
@@ -242,12 +258,34 @@ static void merge_client(struct run *run, struct load_report *r, struct stats_su
                 if (w->wall >= JUDGE_AFTER)
                         r->cpu = MAX(r->cpu, w->cpu / w->wall);
                 r->kernel_stamps = r->kernel_stamps || w->stamped;
-                r->stopped = r->stopped || w->full;
+                r->unsent += w->unsent;
+                r->simulated = r->simulated || w->simulated;
+                if (w->full)
+                        r->ended_early = "the times of chunks filled the memory that is meant for them";
         }
         (void)!stats_summarize(late.v, late.n, waits);
         (void)!stats_summarize(errors.v, errors.n, &r->stamp_error);
         vec_done(&late);
         vec_done(&errors);
+}
+
+/* First chunks that were read with others after them: they came earlier than their stamp says. */
+static void judge_first_reads(struct load_report *r)
+{
+        const struct load_summary *s = &r->summary;
+        const struct stats_summary *first = &s->metrics[LOAD_TTFT];
+
+        if (r->invalid || load_shared_share(s) <= LOAD_SHARED_SHARE ||
+            s->shared_first_late * 1e6 <= LOAD_LATE_MIN || !first->n ||
+            load_shared_share(s) * s->shared_first_late <= LOAD_LATE_SHARE * first->avg)
+                return;
+        r->invalid = arena_printf(
+                &r->arena,
+                "%.0f %% of the first chunks were read together with later ones, about %.1f ms after they "
+                "must "
+                "have come: the client was stopped or has too little of its cores (or the server holds its "
+                "chunks back), and the times to first token are not the server's",
+                load_shared_share(s) * 100, s->shared_first_late);
 }
 
 /* Was it the client that was measured? */
@@ -270,6 +308,7 @@ static void judge(struct load_report *r, const struct stats_summary *waits)
                         "of the mean "
                         "latency; use a lower rate, more workers or a machine with less to do",
                         late / 1e6, share * 100);
+        judge_first_reads(r);
 }
 
 static void make_report(struct run *run, struct load_report *r)
@@ -286,16 +325,27 @@ static void make_report(struct run *run, struct load_report *r)
         for (size_t i = warmup; i < r->n; i++)
                 r->chunks += r->records[i].n_chunks;
         merge_client(run, r, &waits);
+        if (!c->requests && r->n - warmup >= LOAD_REQUESTS_MAX)
+                r->ended_early = arena_printf(&r->arena, "%d requests are the most of one run",
+                                              LOAD_REQUESTS_MAX);
         judge(r, &waits);
 }
 
 int load_run(const struct load_config *c, struct load_report *ret, struct err *err)
 {
         _cleanup_(run_done) struct run run = {.c = c, .clock = CLOCK_REAL, .plan = {.told = -1}};
+        int hello;
 
         *ret = (struct load_report){.wall_began = clock_wall(&run.clock),
                                     .clock_began = clock_boot_ns(&run.clock)};
-        if (load_plan_make(&run.plan, c, err) < 0 || greet(c, err) < 0 || start_workers(&run, err) < 0)
+        if (load_plan_make(&run.plan, c, err) < 0)
+                return -1;
+        hello = greet(c, err);
+        if (hello < 0)
+                return -1;
+        if (hello > 0)
+                look_up(&run.plan);
+        if (start_workers(&run, err) < 0)
                 return -1;
         carry_out(&run, LOAD_CONNECT, NULL);
         if (c->warmup_requests && !run.stopped)

@@ -8,17 +8,23 @@
  *
  *   closed loop   `concurrency` requests are under way; the next goes out when one has ended
  *   open loop     by `pattern` and `rate`; a request that is due goes out whatever became of the others (with
- *                 `concurrency`: at most that many under way, and those that had to wait are late)
+ *                 `concurrency`: at most that many under way; those that had to wait are late, and those that
+ *                 had to wait until the end are `unsent`. Schedule and cap are dealt out to the workers before:
+ *                 one's free place is not another's)
  *   replay        by the times of a trace
  *
  * Times: `start` is taken right before the request's first byte is given to the kernel, on a connection that is
  * established; a chunk's is the kernel's own stamp of its arrival (SO_TIMESTAMPING), or with TLS, or where the kernel
  * has none, the moment of the read, before anything is parsed.
  *
- * The client's own part: lateness (start - due), the CPU that each worker used, and the stamps' error (read - kernel's
- * stamp). A run is invalid when the client was the bottleneck: p99 of lateness above LOAD_LATE_SHARE of the mean
- * request latency (and above LOAD_LATE_MIN), or a worker busy for more than LOAD_CPU_SHARE of the time. Then
- * `invalid` has a sentence, every output says so, and the exit status is 3.
+ * The client's own part: lateness (start - due), the CPU that each worker used, the stamps' error (read - kernel's
+ * stamp), and first reads with more than one chunk in them. A run is invalid when the client was the bottleneck:
+ *   - p99 of the lateness that is its own (that is: start - the later of due and a free place under the cap) above
+ *     LOAD_LATE_SHARE of the mean request latency, and above LOAD_LATE_MIN
+ *   - a worker busy for more than LOAD_CPU_SHARE of the time
+ *   - more than LOAD_SHARED_SHARE of the streams have a shared first read, their first chunks must have come more than
+ *     LOAD_LATE_MIN earlier, and that moves the mean time to first token by more than LOAD_LATE_SHARE of it
+ * Then `invalid` has a sentence, every output says so, and the exit status is 3. The warm-up has no part in that.
  *
  * Faults: a request that fails ends with its own error (HTTP status and the server's sentence, a connection that broke,
  * a malformed stream, a timeout), costs that request only, and its connection is not used again.
@@ -32,9 +38,11 @@
 #include "probe/load/tokens.h"
 
 enum { LOAD_CONCURRENCY_MAX = 100000, LOAD_REQUESTS_MAX = 10000000, LOAD_WORKERS_MAX = 32 };
-#define LOAD_LATE_MIN   (1000 * 1000) /* ns */
-#define LOAD_LATE_SHARE 0.05
-#define LOAD_CPU_SHARE  0.90
+enum { LOAD_ISL_DEFAULT = 550, LOAD_PROMPTS_DEFAULT = 100 };
+#define LOAD_LATE_MIN     (1000 * 1000) /* ns */
+#define LOAD_LATE_SHARE   0.05
+#define LOAD_CPU_SHARE    0.90
+#define LOAD_SHARED_SHARE 0.05
 
 struct load_progress;
 
@@ -42,7 +50,8 @@ struct load_config {
         const char *url;
         struct tls *tls; /* for https */
         enum llm_endpoint endpoint;
-        bool whole; /* not streaming */
+        const char *path; /* in place of the endpoint's; NULL: that, without /v1 where the URL ends in it */
+        bool whole;       /* not streaming */
         const char *model;
         const struct http_header *headers; /* an API key among them; never logged nor exported */
         size_t n_headers;
@@ -52,9 +61,10 @@ struct load_config {
         double rate;          /* 0: closed loop */
         enum arrival_pattern pattern;
         double smoothness;
-        uint64_t requests;        /* 0: by time alone */
-        usec_t duration, grace;   /* 0: by number alone; grace: for what is under way at the end */
-        uint32_t warmup_requests; /* before, at the same concurrency, not counted */
+        uint64_t requests;      /* 0: by time alone */
+        usec_t duration, grace; /* 0: by number alone; grace: for what is under way at the end */
+        uint32_t
+                warmup_requests; /* before, at the same concurrency, not counted; it ends after `duration`, too */
         usec_t request_timeout;   /* 0: 6 h, as AIPerf */
         uint32_t workers;         /* 0: one a core, and not more than one for 64 under way */
         uint32_t isl, isl_stddev; /* 0: 550 */
@@ -90,7 +100,10 @@ struct load_report {
         size_t n_inputs;
         struct load_summary summary, warmup;
         bool has_numbers, stopped;
-        const char *invalid; /* why the client's part makes the numbers worthless; NULL: it does not */
+        const char *ended_early; /* a limit of ours was reached; NULL: it was not */
+        uint64_t unsent;         /* open loop with a cap: due, and never sent */
+        bool simulated;          /* the server said that it is a simulated engine */
+        const char *invalid;     /* why the client's part makes the numbers worthless; NULL: it does not */
         const char *tokenizer;
         usec_t wall_began; /* of the clock's zero in `records` */
         uint64_t clock_began;
@@ -113,5 +126,5 @@ int load_export(const struct load_config *c, const struct load_report *r, const 
         _must_check_;
 /* The content of profile_export_aiperf.json, which -o json prints, too. */
 struct json *load_summary_json(struct arena *a, const struct load_config *c, const struct load_report *r);
-/* A table for people, WIDTH columns. */
+/* A table for people. */
 void load_print(const struct load_config *c, const struct load_report *r, struct buf *out);

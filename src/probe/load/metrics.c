@@ -115,13 +115,18 @@ bool load_value(const struct load_record *r, enum load_metric metric, double *re
         return load_succeeded(r) && values[metric] && values[metric](r, ret);
 }
 
-bool load_gaps(const struct load_record *r, double *out)
+static bool has_gaps(const struct load_record *r)
 {
-        if (!load_succeeded(r) || r->n_chunks < 2)
-                return false;
         for (size_t i = 1; i < r->n_chunks; i++)
                 if (r->chunks[i] <= r->chunks[i - 1])
                         return false;
+        return true;
+}
+
+bool load_gaps(const struct load_record *r, double *out)
+{
+        if (!load_succeeded(r) || r->n_chunks < 2 || !has_gaps(r))
+                return false;
         for (size_t i = 1; i < r->n_chunks; i++)
                 out[i - 1] = (double)(r->chunks[i] - r->chunks[i - 1]);
         return true;
@@ -129,13 +134,13 @@ bool load_gaps(const struct load_record *r, double *out)
 
 /* ---- service levels */
 
-/* Of a list every element must hold. */
+/* Of a list every element must hold. Chunks of one read have no gap between them, and a limit is kept by none. */
 static bool gaps_within(const struct load_record *r, double limit)
 {
         if (!load_succeeded(r) || r->n_chunks < 2)
                 return false;
         for (size_t i = 1; i < r->n_chunks; i++)
-                if (r->chunks[i] <= r->chunks[i - 1] ||
+                if (r->chunks[i] < r->chunks[i - 1] ||
                     load_in_unit(LOAD_ICL, (double)(r->chunks[i] - r->chunks[i - 1])) > limit)
                         return false;
         return true;
@@ -214,6 +219,36 @@ static void summarize_lateness(const struct load_record *records, size_t n, doub
         (void)!stats_summarize(room, scheduled ? have : 0, ret);
 }
 
+/*
+ * Chunks that came in one read have the stamp of the last of them. That the first of an answer was among them is no matter
+ * where an engine sends them so; where the client was late, the first came about as many gaps earlier as there were others
+ * with it. Of an answer that came in one read nothing is known: all of its time may be the client's.
+ */
+static void count_shared(const struct load_record *r, struct load_summary *s)
+{
+        size_t others = 0;
+        double late = 0, rest;
+
+        if (r->whole || r->n_chunks <= LOAD_FEW_CHUNKS)
+                return;
+        s->n_streams++;
+        while (others + 1 < r->n_chunks && r->chunks[others + 1] == r->chunks[0])
+                others++;
+        if (!others)
+                return;
+        s->n_shared_first++;
+        if (others + 1 == r->n_chunks)
+                (void)ttft(r, &late);
+        else if (span(r->chunks[0], r->chunks[r->n_chunks - 1], &rest))
+                late = rest / (double)(r->n_chunks - 1 - others) * (double)others;
+        s->shared_first_late += late / NS_PER_MS;
+}
+
+double load_shared_share(const struct load_summary *s)
+{
+        return s->n_streams ? (double)s->n_shared_first / (double)s->n_streams : 0;
+}
+
 static void count(const struct load_record *records, size_t n, const struct load_slo *slos, size_t n_slos,
                   struct load_summary *s)
 {
@@ -230,12 +265,16 @@ static void count(const struct load_record *records, size_t n, const struct load
                 }
                 s->n_requests++;
                 s->n_good += load_good(r, slos, n_slos);
+                s->n_without_gaps += r->n_chunks > 1 && !has_gaps(r);
+                count_shared(r, s);
                 s->total_isl += r->isl;
                 s->total_osl += r->osl;
                 s->osl_exact = s->osl_exact && r->osl_exact;
                 first = MIN(first, r->start);
                 last = MAX(last, r->end);
         }
+        if (s->n_shared_first)
+                s->shared_first_late /= (double)s->n_shared_first;
         s->osl_exact = s->osl_exact && s->n_requests;
         s->has_duration = s->n_requests && last > first;
         s->duration = s->has_duration ? (double)(last - first) / NS_PER_SEC : 0;

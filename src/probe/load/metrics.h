@@ -67,6 +67,8 @@ bool load_good(const struct load_record *r, const struct load_slo *slos, size_t 
 
 /* ---- all of them */
 
+enum { LOAD_FEW_CHUNKS = 4 };
+
 struct load_summary {
         struct stats_summary metrics[LOAD_METRICS_]; /* n == 0: no values */
         size_t n_requests, n_errors, n_canceled, n_good;
@@ -78,8 +80,15 @@ struct load_summary {
         double total_isl, total_osl;
         bool osl_exact;
         struct stats_summary lateness; /* us: start - due, of open loops */
+        /* A client that stamps reads sees chunks of one read at one time. */
+        size_t n_without_gaps;    /* two chunks or more, and no LOAD_ICL: some came in one read */
+        size_t n_streams;         /* of more than LOAD_FEW_CHUNKS chunks */
+        size_t n_shared_first;    /* of these: the first chunk was not the only one of its read */
+        double shared_first_late; /* ms: mean of how much earlier their first chunks must have come */
 };
 
+/* Of the streams: those whose first read had more than one chunk in it. */
+double load_shared_share(const struct load_summary *s);
 /* RECORDS of one phase (warm-up or not). False: not one request succeeded, so there are no numbers but the errors. */
 bool load_summarize(const struct load_record *records, size_t n, const struct load_slo *slos, size_t n_slos,
                     struct load_summary *ret);

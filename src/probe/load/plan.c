@@ -1,22 +1,22 @@
 #include <errno.h>
 #include <math.h>
+#include <netdb.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "probe/load/load_private.h"
 
 enum {
-        ISL_DEFAULT = 550,
-        PROMPTS_DEFAULT = 100,
         PROMPT_MAX = 64 * 1024 * 1024, /* bytes */
         UNDER_WAY_A_WORKER = 64,
         RATE_A_WORKER = 2000,
         CONNECTIONS_UNCAPPED = 20000,
         DESCRIPTORS = 64, /* beside the connections */
         DESCRIPTORS_A_WORKER = 8,
+        SECRET_LEAST = 4, /* bytes */
 };
 #define TIMEOUT_DEFAULT (6 * 3600 * USEC_PER_SEC)
-static const double RATE_MAX = 1e6, TWO_PI = 6.283185307179586;
+static const double RATE_MAX = 1e6;
 
 /* ---- what makes no sense */
 
@@ -58,6 +58,9 @@ static int check(const struct load_config *c, struct err *err)
                 return err_set(err, E_CONFIG, "%u workers are more than %u", c->workers, LOAD_WORKERS_MAX);
         if (!(c->rate >= 0) || c->rate > RATE_MAX)
                 return err_set(err, E_CONFIG, "the request rate must be from 0 to %.0f a second", RATE_MAX);
+        if (!c->requests && c->rate * ((double)c->duration / (double)USEC_PER_SEC) > LOAD_REQUESTS_MAX)
+                return err_set(err, E_CONFIG, "%g requests a second for %g s are more than %d", c->rate,
+                               (double)c->duration / (double)USEC_PER_SEC, LOAD_REQUESTS_MAX);
         if (!c->requests && !c->duration && !c->trace)
                 return err_set(err, E_CONFIG, "neither a number of requests nor a duration is given");
         return check_lengths(c, err);
@@ -99,26 +102,20 @@ int load_plan_add(struct load_plan *p, struct str prompt, const struct json *mes
         return 0;
 }
 
-/* Between 0 and 1, never 0. */
-static double uniform(struct rng *rng)
-{
-        return ((double)(rng_next(rng) >> 11) + 0.5) * 0x1p-53;
-}
-
 static uint32_t sample_length(struct rng *rng, uint32_t mean, uint32_t stddev)
 {
         double v;
 
         if (!stddev)
                 return mean;
-        v = mean + stddev * sqrt(-2 * log(uniform(rng))) * cos(TWO_PI * uniform(rng));
+        v = mean + stddev * normal_variate(rng);
         return (uint32_t)lround(fmin(fmax(v, 1), LOAD_TOKENS_MAX));
 }
 
 static int make_synthetic(struct load_plan *p, struct err *err)
 {
         const struct load_config *c = p->c;
-        uint64_t n = c->prompts ? c->prompts : PROMPTS_DEFAULT;
+        uint64_t n = c->prompts ? c->prompts : LOAD_PROMPTS_DEFAULT;
         struct rng rng;
 
         if (c->requests)
@@ -127,7 +124,7 @@ static int make_synthetic(struct load_plan *p, struct err *err)
         rng_seed(&rng, c->seed);
         for (uint64_t i = 0; i < n; i++) {
                 _cleanup_(buf_done) struct buf prompt = BUF_INIT(PROMPT_MAX);
-                uint32_t isl = sample_length(&rng, c->isl ? c->isl : ISL_DEFAULT, c->isl_stddev);
+                uint32_t isl = sample_length(&rng, c->isl ? c->isl : LOAD_ISL_DEFAULT, c->isl_stddev);
                 uint32_t osl = sample_length(&rng, c->osl, c->osl_stddev);
 
                 tokens_prompt(p->tokens, &rng, isl, &prompt);
@@ -185,6 +182,7 @@ static void make_phases(struct load_plan *p)
 
         p->warmup.warmup = true;
         p->warmup.n = c->warmup_requests;
+        p->warmup.duration = c->duration; /* a server that hangs must not keep the run from its end */
         p->measured.n = all;
         p->measured.duration = c->duration;
         /* A trace begins with its first line whatever came before; else the prompts go on in turn. */
@@ -247,6 +245,65 @@ static void set_headers(struct load_plan *p)
                 p->headers[p->n_headers++] = c->headers[i];
 }
 
+/* Every value; of "Bearer KEY" and the like what follows, too. Of very short ones there is no secret to keep. */
+static void set_secrets(struct load_plan *p)
+{
+        const struct load_config *c = p->c;
+
+        p->secrets = arena_new_array(&p->arena, struct str, 2 * c->n_headers + 1);
+        for (size_t i = 0; i < c->n_headers; i++) {
+                struct str key = c->headers[i].value, scheme;
+
+                if (key.n >= SECRET_LEAST)
+                        p->secrets[p->n_secrets++] = key;
+                scheme = str_split(&key, ' ');
+                key = key.p ? str_trim(key) : STR_NULL;
+                if (scheme.n && key.n >= SECRET_LEAST)
+                        p->secrets[p->n_secrets++] = key;
+        }
+}
+
+/* How much of TEXT is SECRET, or its beginning at the end of a text that was cut. */
+static size_t secret_at(struct str text, struct str secret)
+{
+        size_t n = MIN(text.n, secret.n);
+
+        return n >= SECRET_LEAST && memcmp(text.p, secret.p, n) == 0 ? n : 0;
+}
+
+void load_hide(const struct str *secrets, size_t n, struct str text, struct buf *out)
+{
+        while (text.n) {
+                size_t hidden = 0;
+
+                for (size_t i = 0; i < n; i++)
+                        hidden = MAX(hidden, secret_at(text, secrets[i]));
+                if (hidden)
+                        buf_adds(out, "***");
+                else
+                        buf_addc(out, text.p[0]);
+                hidden = MAX(hidden, (size_t)1);
+                text = str_n(text.p + hidden, text.n - hidden);
+        }
+}
+
+/* Many write the server's URL with the version in it. */
+static void set_target(struct load_plan *p)
+{
+        const struct load_config *c = p->c;
+        struct str version = STR("/v1"), path;
+        struct url url;
+
+        p->target = c->path ? c->path : llm_paths[c->endpoint];
+        if (c->path || url_parse(str_of(c->url), &url, NULL) < 0)
+                return;
+        path = url.path;
+        while (path.n && path.p[path.n - 1] == '/')
+                path.n--;
+        if (str_has_suffix(path, version))
+                p->target += version.n;
+}
+
 int load_plan_make(struct load_plan *p, const struct load_config *c, struct err *err)
 {
         *p = (struct load_plan){.c = c, .told = -1};
@@ -262,12 +319,16 @@ int load_plan_make(struct load_plan *p, const struct load_config *c, struct err 
                 p->workers = MIN(p->workers, p->concurrency);
         p->timeout = c->request_timeout ? c->request_timeout : TIMEOUT_DEFAULT;
         set_headers(p);
+        set_secrets(p);
+        set_target(p);
         return make_room(p, err);
 }
 
 void load_plan_done(struct load_plan *p)
 {
         tokens_free(p->tokens);
+        if (p->addresses)
+                freeaddrinfo(p->addresses);
         fd_close(p->told);
         arena_done(&p->arena);
 }

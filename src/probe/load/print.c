@@ -75,12 +75,12 @@ static void add_head(const struct load_config *c, const struct load_report *r, s
         if (c->trace)
                 buf_adds(out, " · replay");
         else if (c->rate > 0)
-                buf_printf(out, " · %s, %g requests/s", load_pattern_names[c->pattern], c->rate);
+                buf_printf(out, " · %s, %g requests/s", arrival_patterns[c->pattern], c->rate);
         if (c->concurrency)
                 buf_printf(out, " · concurrency %u", c->concurrency);
         if (c->whole)
                 buf_adds(out, " · not streamed");
-        if (c->simulated)
+        if (load_simulated(c, r))
                 buf_adds(out, " · SIMULATED");
         buf_adds(out, "\n\n");
 }
@@ -166,6 +166,22 @@ static void add_errors(struct buf *out, const struct load_report *r)
         }
 }
 
+/* What the table above does not tell of. */
+static void add_missing(struct buf *out, const struct load_report *r)
+{
+        const struct load_summary *s = &r->summary;
+
+        if (r->unsent) {
+                buf_adds(out, "unsent: ");
+                add_count(out, r->unsent, "request was", "requests were");
+                buf_adds(out, " due, with no place under the concurrency\n");
+        }
+        if (s->n_without_gaps) {
+                add_count(out, s->n_without_gaps, "request has", "requests have");
+                buf_adds(out, " no inter-chunk latency: chunks came in one read\n");
+        }
+}
+
 static void add_client(struct buf *out, const struct load_report *r)
 {
         const struct stats_summary *late = &r->summary.lateness, *stamp = &r->stamp_error;
@@ -199,9 +215,12 @@ void load_print(const struct load_config *c, const struct load_report *r, struct
         else
                 buf_adds(out, "no request succeeded\n");
         add_errors(out, r);
+        add_missing(out, r);
         add_client(out, r);
         if (r->stopped)
                 buf_adds(out, "stopped before the end: the numbers are of what was done until then\n");
+        if (r->ended_early)
+                buf_printf(out, "ended early: %s\n", r->ended_early);
         if (r->invalid) {
                 buf_adds(out, "INVALID: ");
                 add_plain(out, r->invalid);

@@ -106,29 +106,19 @@ static void make_prompt(const struct load_plan *p, const struct line *l, struct 
                 tokens_prompt(p->tokens, rng, left, out);
 }
 
-/* All that the messages say, for counting. */
-static void add_contents(const struct json *messages, struct buf *out)
-{
-        json_foreach (message, messages) {
-                struct str content = json_text(json_at(message, "content"));
-
-                if (out->n && content.n)
-                        buf_addc(out, ' ');
-                buf_addstr(out, content.p ? content : STR(""));
-        }
-}
-
 static int add_line(struct load_plan *p, const struct line *l, struct rng *rng, struct err *err)
 {
         _cleanup_(buf_done) struct buf prompt = BUF_INIT(LINE_MAX_BYTES);
         uint64_t isl = l->isl;
 
-        if (l->messages)
-                add_contents(l->messages, &prompt);
-        else if (l->text.p)
+        if (l->messages) {
+                if (llm_messages_text(l->messages, &prompt, err) < 0)
+                        return -1;
+        } else if (l->text.p) {
                 buf_addstr(&prompt, l->text);
-        else
+        } else {
                 make_prompt(p, l, rng, &prompt);
+        }
         if (prompt.overflow)
                 return err_set(err, E_TOO_LARGE, "a prompt of more than %d MiB", LINE_MAX_BYTES >> 20);
         if (l->messages || l->text.p)

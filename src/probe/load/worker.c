@@ -5,39 +5,15 @@
 #include "probe/load/load_private.h"
 
 enum {
-        ANSWER_MAX = 4 * 1024 * 1024, /* bytes of one answer's text */
-        ANSWER_CHUNKS_MAX = 1 << 20,
-        REFUSAL_MAX = 4096,
-        ERRORS_MAX = 256,       /* different texts; the others are told by their kind */
-        KEEP_BYTES = 64 * 1024, /* of a call that waits for its next use */
-        KEEP_CHUNKS = 8192,
         CONNECT_AT_ONCE = 64, /* no more than a server's backlog */
         CONNECT_UNCAPPED = 64,
         CONNECT_AHEAD = 16,
 };
-#define TEXTS_MAX       ((size_t)256 << 20)
 #define CONNECT_TIME    (5 * USEC_PER_SEC)
 #define CONNECT_STEP    USEC_PER_MS
 #define PAUSE_FIRST     (10 * USEC_PER_MS)
 #define PAUSE_LAST      USEC_PER_SEC
 #define CLIENT_IDLE_MAX (24 * 3600 * USEC_PER_SEC)
-
-/* One request under way. Reused, with its memory. */
-struct load_call {
-        struct list node;
-        struct load_worker *w;
-        struct http_call *http;
-        struct timer timeout;
-        struct load_record r;
-        uint64_t ready;    /* when the client was free to send it; 0: a closed loop's */
-        uint64_t received; /* when the bytes at hand came */
-        struct sse sse;
-        struct buf text; /* what the answer said; of a refusal: its body */
-        VEC(uint64_t) chunks;
-        const char *kind; /* of the error that a handler of events returns */
-        bool refused, done, finished, has_usage, read_seen, again;
-        uint64_t tokens;
-};
 
 static void fill(struct load_worker *w);
 
@@ -46,53 +22,12 @@ static uint64_t now_ns(struct load_worker *w)
         return clock_boot_ns(&w->clock);
 }
 
-/* Only this worker's thread writes N. */
-static void bump(_Atomic uint64_t *n)
-{
-        atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
 static double thread_cpu(void)
 {
         struct timespec ts;
 
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
         return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-/* ---- texts of errors, each kept once */
-
-static const char *keep_text(struct load_worker *w, const char *text, const char *otherwise)
-{
-        char *kept = map_get(&w->errors, str_of(text));
-
-        if (kept)
-                return kept;
-        if (w->errors.n >= ERRORS_MAX)
-                return otherwise;
-        kept = arena_strdup(&w->store, text);
-        map_put(&w->errors, str_of(kept), kept);
-        return kept;
-}
-
-static const char *kind_of(enum err_code code)
-{
-        switch (code) {
-        case E_CONNECT:
-                return "ConnectionFailed";
-        case E_LOST:
-                return "ConnectionLost";
-        case E_TIMEOUT:
-                return "Timeout";
-        case E_TLS:
-                return "TLSError";
-        case E_PROTOCOL:
-                return "ProtocolError";
-        case E_TOO_LARGE:
-                return "TooLarge";
-        default:
-                return "ClientError";
-        }
 }
 
 /* ---- the end of a phase */
@@ -109,7 +44,17 @@ static void count_texts(struct load_worker *w)
         }
         w->uncounted.n = 0;
         buf_done(&w->texts);
-        buf_clear(&w->texts);
+}
+
+/* Of an open loop: those of this worker's part that were due and for which there was no place under the cap. */
+static uint64_t count_unsent(const struct load_worker *w, uint64_t now)
+{
+        const struct load_phase *p = w->phase;
+        uint64_t n = 0;
+
+        for (uint64_t i = w->at; p->due && i < p->n && p->began + p->due[i] <= now; i += w->plan->workers)
+                n++;
+        return n;
 }
 
 static void finish_order(struct load_worker *w)
@@ -126,6 +71,7 @@ static void phase_over(struct load_worker *w)
         if (!w->phase->warmup) {
                 uint64_t now = now_ns(w);
 
+                w->unsent = count_unsent(w, now);
                 w->cpu = thread_cpu() - w->cpu_began;
                 w->wall = now > w->phase->began ? (double)(now - w->phase->began) / 1e9 : 0;
         }
@@ -139,6 +85,15 @@ static void phase_over(struct load_worker *w)
         finish_order(w);
 }
 
+void load_worker_go_on(struct load_worker *w, bool enough)
+{
+        w->closed = w->closed || enough;
+        if (w->phase && w->closed && w->under_way == 0)
+                phase_over(w);
+        else
+                fill(w);
+}
+
 static void close_phase(struct load_worker *w)
 {
         w->closed = true;
@@ -147,269 +102,7 @@ static void close_phase(struct load_worker *w)
                 phase_over(w);
 }
 
-/* ---- records */
-
-/* The tokens of an answer: as the server counted them, else counted after the phase. */
-static void set_tokens(struct load_call *call, size_t record)
-{
-        struct load_worker *w = call->w;
-        struct load_record *r = &w->records.v[record];
-
-        if (call->has_usage) {
-                r->osl = (uint32_t)MIN(call->tokens, (uint64_t)UINT32_MAX);
-                r->osl_exact = true;
-                return;
-        }
-        if (call->text.overflow) { /* as good as any guess */
-                r->osl = (uint32_t)MIN(r->n_chunks, (size_t)UINT32_MAX);
-                return;
-        }
-        if (w->texts.n + call->text.n > TEXTS_MAX)
-                count_texts(w);
-        *vec_push(&w->uncounted) = (struct load_uncounted){
-                .record = record, .at = w->texts.n, .n = call->text.n};
-        buf_addstr(&w->texts, buf_str(&call->text));
-}
-
-static void keep_record(struct load_call *call)
-{
-        struct load_worker *w = call->w;
-        struct load_record *r = vec_push(&w->records);
-
-        *r = call->r;
-        if (call->ready)
-                *vec_push(&w->waits) = r->start > call->ready ? (double)(r->start - call->ready) / 1e3 : 0;
-        if (r->error || r->canceled)
-                return;
-        r->n_chunks = call->chunks.n;
-        r->chunks = arena_memdup(&w->store, call->chunks.v, call->chunks.n * sizeof(uint64_t));
-        w->kept += r->n_chunks;
-        set_tokens(call, w->records.n - 1);
-}
-
-static void put_back(struct load_call *call)
-{
-        struct load_worker *w = call->w;
-
-        if (call->text.cap > KEEP_BYTES)
-                buf_done(&call->text);
-        if (call->chunks.cap > KEEP_CHUNKS)
-                vec_done(&call->chunks);
-        list_remove(&call->node);
-        list_prepend(&w->spare, &call->node);
-        w->under_way--;
-        w->freed = now_ns(w);
-}
-
-static bool full(struct load_worker *w)
-{
-        if (w->full || w->kept < LOAD_CHUNKS_MAX / w->plan->workers)
-                return w->full;
-        LOG_WARN(w->plan->c->log, "The times of chunks fill the memory that is meant for them: ending",
-                 F_UINT("chunks", w->kept));
-        w->full = true;
-        return true;
-}
-
-/* CALL is over: KIND NULL: well. Its HTTP call has ended or was cancelled. */
-static void end_call(struct load_call *call, const char *kind, const char *text)
-{
-        struct load_worker *w = call->w;
-
-        call->http = NULL;
-        timer_cancel(&call->timeout);
-        if (kind) {
-                call->r.error_kind = keep_text(w, kind, "Error");
-                call->r.error = keep_text(w, text, call->r.error_kind);
-        }
-        if (!call->ready)
-                call->r.due = call->r.start;
-        if (!call->r.canceled) {
-                bump(&w->done);
-                if (kind)
-                        bump(&w->failed);
-        }
-        keep_record(call);
-        put_back(call);
-        if (full(w))
-                w->closed = true;
-        if (w->phase && w->closed && w->under_way == 0)
-                phase_over(w);
-        else
-                fill(w);
-}
-
-/* Start and end of what is not answered; the call's are known while there is a call. */
-static void stamp(struct load_call *call, uint64_t end)
-{
-        uint64_t sent = http_call_sent_at(call->http);
-
-        if (sent)
-                call->r.start = sent;
-        call->r.end = end;
-}
-
-/* Ends the call in the middle: its connection is not used again. */
-static void fail(struct load_call *call, const char *kind, const char *text)
-{
-        stamp(call, now_ns(call->w));
-        http_call_cancel(call->http);
-        end_call(call, kind, text);
-}
-
-static void timed_out(struct timer *t)
-{
-        struct load_call *call = CONTAINER_OF(t, struct load_call, timeout);
-        char text[100];
-
-        snprintf(text, sizeof(text), "no end of the answer within %.6g s",
-                 (double)call->w->plan->timeout / (double)USEC_PER_SEC);
-        fail(call, "Timeout", text);
-}
-
-/* ---- what comes */
-
-static int take_event(void *arg, struct str data, struct err *err)
-{
-        struct load_call *call = arg;
-        struct load_worker *w = call->w;
-        struct llm_event e;
-
-        if (call->done)
-                return 0;
-        arena_reset(&w->scratch, KEEP_BYTES);
-        call->kind = "MalformedStream";
-        if (llm_event_parse(&w->scratch, w->plan->c->endpoint, data, &e, err) < 0)
-                return -1;
-        if (e.error) {
-                call->kind = "ServerError";
-                return err_set(err, E_SERVER, "the stream ended with an error: %s", e.error);
-        }
-        if (e.content.n) {
-                if (call->chunks.n >= ANSWER_CHUNKS_MAX) {
-                        call->kind = "TooLarge";
-                        return err_set(err, E_TOO_LARGE, "the answer has more than %d chunks",
-                                       ANSWER_CHUNKS_MAX);
-                }
-                *vec_push(&call->chunks) = call->received;
-                buf_addstr(&call->text, e.content);
-                bump(&w->chunks);
-        }
-        if (e.has_usage) {
-                call->has_usage = true;
-                call->tokens = e.completion_tokens;
-        }
-        call->finished = call->finished || e.finish;
-        call->done = e.done;
-        return 0;
-}
-
-static void on_head(void *arg, const struct http_answer *answer)
-{
-        struct load_call *call = arg;
-        struct str type = http_header(&answer->headers, "Content-Type");
-
-        call->r.ack = http_call_received_at(call->http, NULL);
-        call->r.status = answer->status;
-        call->refused = answer->status != 200;
-        if (!call->refused && type.p && !str_has_prefix(type, STR("text/event-stream")))
-                fail(call, "NotStreamed", "the answer is not a stream of events; use --no-streaming");
-}
-
-/* How far a read lies behind the arrival of what it reads: of first chunks, before they are parsed. */
-static void note_read(struct load_call *call, bool stamped)
-{
-        struct load_worker *w = call->w;
-        uint64_t now;
-
-        call->read_seen = true;
-        if (!stamped || w->phase->warmup)
-                return;
-        now = now_ns(w);
-        w->stamped = true;
-        *vec_push(&w->stamp_errors) = now > call->received ? (double)(now - call->received) / 1e3 : 0;
-}
-
-static void on_data(void *arg, struct str chunk)
-{
-        struct load_call *call = arg;
-        struct err err = ERR_INIT;
-        bool stamped;
-
-        call->received = http_call_received_at(call->http, &stamped);
-        if (call->refused) {
-                buf_add(&call->text, chunk.p,
-                        MIN(chunk.n, REFUSAL_MAX - MIN(call->text.n, (size_t)REFUSAL_MAX)));
-                return;
-        }
-        if (!call->read_seen)
-                note_read(call, stamped);
-        call->kind = "TooLarge";
-        if (sse_feed(&call->sse, chunk, take_event, call, &err) < 0)
-                fail(call, call->kind, err.text);
-}
-
-/* ---- how it ended */
-
-static void end_refused(struct load_call *call, struct str body)
-{
-        struct load_worker *w = call->w;
-        char kind[32], text[400];
-        const char *sentence;
-
-        arena_reset(&w->scratch, KEEP_BYTES);
-        sentence = llm_error_text(&w->scratch, body);
-        snprintf(kind, sizeof(kind), "HTTP %d", call->r.status);
-        snprintf(text, sizeof(text), "HTTP %d %s%s%s", call->r.status, http_status_text(call->r.status),
-                 sentence[0] ? ": " : "", sentence);
-        end_call(call, kind, text);
-}
-
-static void end_stream(struct load_call *call)
-{
-        struct err err = ERR_INIT;
-
-        if (!call->done && sse_end(&call->sse, &err) < 0)
-                end_call(call, "StreamCut", err.text);
-        else if (!call->done && !call->finished)
-                end_call(call, "StreamCut", "the stream ended without [DONE]");
-        else if (call->chunks.n == 0)
-                end_call(call, "EmptyAnswer", "the answer had no content");
-        else
-                end_call(call, NULL, NULL);
-}
-
-static void end_whole(struct load_call *call, const struct http_answer *answer)
-{
-        struct load_worker *w = call->w;
-        struct err err = ERR_INIT;
-        struct llm_event e;
-
-        call->r.ack = call->received;
-        call->r.whole = true;
-        arena_reset(&w->scratch, KEEP_BYTES);
-        if (llm_event_parse(&w->scratch, w->plan->c->endpoint, answer->body, &e, &err) < 0) {
-                end_call(call, "MalformedAnswer", err.text);
-                return;
-        }
-        if (e.error) {
-                end_call(call, "ServerError", e.error);
-                return;
-        }
-        if (!e.content.n) {
-                end_call(call, "EmptyAnswer", "the answer had no content");
-                return;
-        }
-        *vec_push(&call->chunks) = call->received;
-        buf_addstr(&call->text, e.content);
-        bump(&w->chunks);
-        call->has_usage = e.has_usage;
-        call->tokens = e.completion_tokens;
-        end_call(call, NULL, NULL);
-}
-
-/* After what failed without an answer the next must not follow at once: a server that is gone would be hammered. */
-static void pause_sending(struct load_worker *w)
+void load_worker_pause(struct load_worker *w)
 {
         if (w->phase->due || w->paused)
                 return;
@@ -426,110 +119,7 @@ static void resume_sending(struct timer *t)
         fill(w);
 }
 
-static const struct http_handlers handlers;
-
-static void post(struct load_call *call)
-{
-        const struct load_plan *p = call->w->plan;
-        const struct http_request request = {
-                .method = "POST",
-                .target = llm_paths[p->c->endpoint],
-                .headers = {p->headers, p->n_headers},
-                .body = p->bodies[call->r.input].text,
-                .stream = !p->c->whole,
-                .pooled = true,
-                .timeout = p->timeout,
-        };
-
-        call->http = http_start(call->w->client, &request, &handlers, call);
-}
-
-/* A connection that the server closed while it was idle: nobody has read the request, and it goes out once more. */
-static bool post_again(struct load_call *call, const struct http_answer *answer, const struct err *err)
-{
-        if (answer || !err || err->code != E_LOST || call->again || !http_call_was_reused(call->http) ||
-            http_call_received_at(call->http, NULL) != 0)
-                return false;
-        call->again = true;
-        post(call);
-        return true;
-}
-
-static void on_end(void *arg, const struct http_answer *answer, const struct err *err)
-{
-        struct load_call *call = arg;
-        struct load_worker *w = call->w;
-
-        if (post_again(call, answer, err))
-                return;
-        if (answer) {
-                call->received = http_call_received_at(call->http, NULL);
-                call->r.status = answer->status;
-                w->pause_for = 0;
-        } else if (err && err->code == E_CONNECT) {
-                pause_sending(w);
-        }
-        stamp(call, answer && !err ? call->received : now_ns(w));
-        if (answer && answer->status != 200)
-                end_refused(call, w->plan->c->whole ? answer->body : buf_str(&call->text));
-        else if (err)
-                end_call(call, kind_of(err->code), err->text);
-        else if (w->plan->c->whole)
-                end_whole(call, answer);
-        else
-                end_stream(call);
-}
-
-static const struct http_handlers handlers = {.on_head = on_head, .on_data = on_data, .on_end = on_end};
-
 /* ---- what goes */
-
-static struct load_call *take_call(struct load_worker *w)
-{
-        struct list *node = list_pop(&w->spare);
-        struct load_call *call;
-
-        if (node) {
-                call = CONTAINER_OF(node, struct load_call, node);
-                sse_reset(&call->sse);
-                buf_clear(&call->text);
-        } else {
-                call = xcalloc(1, sizeof(*call));
-                call->w = w;
-                timer_init(&call->timeout, w->loop, timed_out);
-                sse_init(&call->sse);
-                call->text = (struct buf)BUF_INIT(ANSWER_MAX);
-        }
-        call->chunks.n = 0;
-        call->received = call->tokens = 0;
-        call->refused = call->done = call->finished = call->has_usage = call->read_seen = call->again = false;
-        list_init(&call->node);
-        list_append(&w->calls, &call->node);
-        return call;
-}
-
-/* Request NUMBER of the phase; DUE and READY are 0 in a closed loop. */
-static void send_request(struct load_worker *w, uint64_t number, uint64_t due, uint64_t ready)
-{
-        struct load_plan *p = w->plan;
-        uint32_t input = (uint32_t)((w->phase->first_body + number) % p->n_bodies);
-        struct load_call *call = take_call(w);
-
-        call->ready = ready;
-        call->r = (struct load_record){
-                .number = (uint32_t)number,
-                .worker = w->number,
-                .input = input,
-                .warmup = w->phase->warmup,
-                .due = due,
-                .start = now_ns(w),
-                .isl = p->bodies[input].isl,
-        };
-        post(call);
-        timer_after(&call->timeout, p->timeout);
-        w->under_way++;
-        bump(&w->sent);
-}
 
 static void fill_closed(struct load_worker *w)
 {
@@ -541,7 +131,7 @@ static void fill_closed(struct load_worker *w)
                 if (number >= w->phase->n)
                         close_phase(w);
                 else
-                        send_request(w, number, 0, 0);
+                        load_call_send(w, number, 0, 0);
                 if (!w->phase)
                         return;
         }
@@ -565,7 +155,7 @@ static void fill_open(struct load_worker *w)
                         w->capped = true;
                         return;
                 }
-                send_request(w, w->at, due, w->capped ? MAX(due, w->freed) : due);
+                load_call_send(w, w->at, due, w->capped ? MAX(due, w->freed) : due);
                 w->at += w->plan->workers;
         }
         http_client_connect(w->client,
@@ -602,12 +192,7 @@ static void on_begin(struct timer *t)
 static void cancel_all(struct load_worker *w)
 {
         w->closed = true;
-        list_foreach_safe (node, &w->calls) {
-                struct load_call *call = CONTAINER_OF(node, struct load_call, node);
-
-                call->r.canceled = true;
-                fail(call, NULL, NULL);
-        }
+        load_calls_cancel(&w->calls);
         if (w->phase && w->under_way == 0)
                 phase_over(w);
 }
@@ -702,13 +287,15 @@ struct load_worker *load_worker_new(struct load_plan *p, unsigned number, struct
                 .max_connections = p->connections,
                 .idle_timeout = CLIENT_IDLE_MAX,
                 .stamps = true,
+                .addresses = p->addresses,
         };
 
         w->plan = p;
         w->number = number;
         w->share = p->concurrency / p->workers + (number < p->concurrency % p->workers);
         w->clock = (struct clock)CLOCK_REAL;
-        w->texts = (struct buf)BUF_INIT(2 * TEXTS_MAX);
+        w->texts = (struct buf)BUF_INIT(SIZE_MAX);
+        w->chunks_max = LOAD_CHUNKS_MAX / p->workers;
         list_init(&w->calls);
         list_init(&w->spare);
         w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -775,34 +362,20 @@ void load_worker_join(struct load_worker *w)
         w->running = false;
 }
 
-static void free_calls(struct list *calls)
-{
-        struct list *node;
-
-        while ((node = list_pop(calls))) {
-                struct load_call *call = CONTAINER_OF(node, struct load_call, node);
-
-                timer_cancel(&call->timeout);
-                sse_done(&call->sse);
-                buf_done(&call->text);
-                vec_done(&call->chunks);
-                free(call);
-        }
-}
-
 void load_worker_free(struct load_worker *w)
 {
         if (!w)
                 return;
         http_client_free(w->client);
-        free_calls(&w->calls);
-        free_calls(&w->spare);
+        load_calls_free(&w->calls);
+        load_calls_free(&w->spare);
         io_remove(&w->wake);
         loop_free(w->loop);
         fd_close(w->wake_fd);
         arena_done(&w->store);
         arena_done(&w->scratch);
         map_done(&w->errors);
+        map_done(&w->kinds);
         vec_done(&w->records);
         vec_done(&w->uncounted);
         vec_done(&w->waits);

@@ -150,6 +150,15 @@ static void write_token(struct sim_server *s, struct job *j, uint32_t token)
                 http_stream_end(j->ex);
 }
 
+/* Whoever measures must be able to tell. */
+static void reply_json(struct http_exchange *ex, int status, struct str text)
+{
+        static const struct http_header headers[] = {{STR("Content-Type"), STR("application/json")},
+                                                     {STR(LLM_SIMULATED), STR("true")}};
+
+        http_reply_headers(ex, status, &(struct http_headers){headers, ARRAY_LEN(headers)}, text);
+}
+
 static void token_came(void *arg, struct sim_request *r, uint32_t token, nsec_t at)
 {
         struct sim_server *s = arg;
@@ -167,8 +176,7 @@ static void token_came(void *arg, struct sim_request *r, uint32_t token, nsec_t 
         if (j->stream)
                 write_token(s, j, token);
         else if (last)
-                http_reply(j->ex, 200, "application/json",
-                           sim_whole_text(&s->answers, j->endpoint, j->id, r->isl, r->osl));
+                reply_json(j->ex, 200, sim_whole_text(&s->answers, j->endpoint, j->id, r->isl, r->osl));
         if (last)
                 job_free(j);
 }
@@ -187,7 +195,7 @@ static void client_gone(void *arg)
 
 static void refuse(struct sim_server *s, struct http_exchange *ex, int status, const char *message)
 {
-        http_reply(ex, status, "application/json", sim_error_text(&s->answers, status, message));
+        reply_json(ex, status, sim_error_text(&s->answers, status, message));
 }
 
 static uint32_t count_words(struct str text)
@@ -232,7 +240,8 @@ static void begin_answer(struct sim_server *s, struct http_exchange *ex, struct 
 {
         static const struct http_header headers[] = {
                 {STR("Content-Type"), STR("text/event-stream; charset=utf-8")},
-                {STR("Cache-Control"), STR("no-cache")}};
+                {STR("Cache-Control"), STR("no-cache")},
+                {STR(LLM_SIMULATED), STR("true")}};
 
         list_append(&s->open, &j->node);
         if (j->stream)
@@ -318,7 +327,7 @@ static void completions(struct sim_server *s, struct http_exchange *ex)
 static void models(struct sim_server *s, struct http_exchange *ex)
 {
         if (s->ready)
-                http_reply(ex, 200, "application/json", sim_models_text(&s->answers, sim_rank_kv(s->model)));
+                reply_json(ex, 200, sim_models_text(&s->answers, sim_rank_kv(s->model)));
         else
                 refuse(s, ex, 503, "the engine is starting");
 }

@@ -1,3 +1,4 @@
+#include "probe/load/load.h"
 #include "probe/sim/engine.h"
 
 /*
@@ -6,7 +7,6 @@
  * first to ask again.
  */
 
-enum { PROMPTS_DEFAULT = 100 }; /* as the load generator's */
 #define TOKENS_MAX ((uint64_t)64 << 20)
 
 struct client {
@@ -28,7 +28,7 @@ struct truth {
 
 static uint32_t prompts_of(const struct sim_load *load)
 {
-        return load->prompts ? load->prompts : PROMPTS_DEFAULT;
+        return load->prompts ? load->prompts : LOAD_PROMPTS_DEFAULT;
 }
 
 static uint32_t concurrency_of(const struct sim_load *load)
@@ -98,6 +98,8 @@ static int check(const struct sim_model *m, const struct sim_load *load, struct 
         if (sim_rank_kv(m) == 0)
                 return err_set(err, E_CONFIG, "%s does not fit into the memory of %u GPUs as %s", m->name,
                                m->gpus, sim_mappings[m->mapping]);
+        if (load->requests > LOAD_REQUESTS_MAX || load->warmup > LOAD_REQUESTS_MAX)
+                return err_set(err, E_TOO_LARGE, "a load of more than %d requests", LOAD_REQUESTS_MAX);
         if (MAX(load->requests, (uint64_t)load->warmup) > TOKENS_MAX / load->osl ||
             load->concurrency > TOKENS_MAX / sizeof(struct client))
                 return err_set(err, E_TOO_LARGE, "a load of more than %llu tokens",
