@@ -246,8 +246,21 @@ class Deployments(threading.Thread):
         while True:  # a server may end a watch at any time: it goes on where it was
             with contextlib.suppress(OSError, ValueError, AssertionError):
                 for event in self._server.api(timeout=600).watch(f"{self.path}?watch=1&resourceVersion={self.version}"):
+                    if event["type"] == "ERROR":
+                        self._list()
+                        break
                     self._take(event["type"], event["object"]["metadata"])
             time.sleep(0.2)
+
+    def _list(self):
+        """The version was too old: what happened meanwhile is the difference."""
+        listed = ok(self._server.api().get(self.path))
+        there = {item["metadata"]["uid"]: item["metadata"] for item in listed["items"]}
+        for uid, meta in there.items():
+            if uid not in self.created:
+                self._take("ADDED", meta)
+        self.deleted += [uid for uid in self.created if uid not in there and uid not in self.deleted]
+        self.version = listed["metadata"]["resourceVersion"]
 
     def _take(self, kind, meta):
         self.version = meta["resourceVersion"]
