@@ -329,6 +329,8 @@ static void only_what_fits_into_the_budget_is_chosen(void **state)
         assert_string_equal(json_str(json_at(result, "decode"), "label"), "TP=1");
         assert_int_equal(json_int(json_at(result, "replicas"), "gpus", 0), 2);
         assert_non_null(strstr(json_print(&w.arena, json_at(result, "notes")), "the budget has 2"));
+        assert_non_null(strstr(json_print(&w.arena, json_at(result, "notes")),
+                               "no prefill configuration that fits into the budget meets the TTFT target"));
         end(&w);
 
         begin(&w);

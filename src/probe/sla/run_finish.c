@@ -69,14 +69,27 @@ int profiling_write_configs(struct profiling *w, struct err *err)
 
 /* ---- selection */
 
-static void note_infeasible(struct profiling *w, const char *what, const char *metric, double target,
-                            const struct sla_row *row, const struct sla_choice *choice)
+/* What a role's rows are about, for words. */
+struct side {
+        const char *what, *metric;
+        double target;
+        const struct sla_row *rows;
+        size_t n;
+};
+
+static void note_infeasible(struct profiling *w, const struct side *s, const struct sla_choice *choice)
 {
+        const struct sla_candidate *c = &s->rows[choice->index].candidate;
+        struct sla_choice any;
+        bool better = sla_pick(s->rows, s->n, s->target, &any) && any.best < choice->best;
+
         if (!choice->feasible)
-                profiling_note(w,
-                               "no %s configuration meets the %s target of %g ms: the best is %.4g ms, with "
-                               "%s on %u GPUs",
-                               what, metric, target, choice->best, row->candidate.label, row->candidate.gpus);
+                profiling_note(
+                        w,
+                        "no %s configuration%s meets the %s target of %g ms: the best is %.4g ms, with "
+                        "%s on %u GPUs",
+                        s->what, better ? " that fits into the budget" : "", s->metric, s->target,
+                        choice->best, c->label, c->gpus);
 }
 
 /* GPUs for the fewest engines of each that the planner may have. */
@@ -136,8 +149,10 @@ int profiling_select(struct profiling *w, struct err *err)
                 return -1;
         prefill = &w->prefill.v[r->chosen_prefill.index];
         decode = &w->decode.v[r->chosen_decode.index];
-        note_infeasible(w, "prefill", "TTFT", w->config->ttft, prefill, &r->chosen_prefill);
-        note_infeasible(w, "decode", "ITL", w->config->itl, decode, &r->chosen_decode);
+        note_infeasible(w, &(struct side){"prefill", "TTFT", w->config->ttft, w->prefill.v, w->prefill.n},
+                        &r->chosen_prefill);
+        note_infeasible(w, &(struct side){"decode", "ITL", w->config->itl, w->decode.v, w->decode.n},
+                        &r->chosen_decode);
         LOG_INFO(w->run->services.log, "Selected", F_STR("prefill", prefill->candidate.label),
                  F_STR("decode", decode->candidate.label), F_UINT("concurrency", decode->concurrency));
         if (checkpoint_choose(w->checkpoint, prefill->candidate.label, decode->candidate.label, err) < 0) {
