@@ -273,7 +273,7 @@ static void test_called_late_the_times_are_the_same(void **state)
         struct world *w = *state;
         struct sim_request r[20];
         static struct seen exact[2000];
-        size_t n;
+        size_t n = 0;
 
         w->model.kv_per_gpu = 400;
         for (int late = 0; late < 2; late++) {
