@@ -245,71 +245,71 @@ static void test_every_mistake_is_told(void **state)
                             "sweep.search: must be grid or adaptive, not \"best\"");
 }
 
+static const struct {
+        const char *text, *why;
+} MISTAKES[] = {
+        {"[]", "the configuration must be an object, not []"},
+        {"{}", "engine.maxContextLength: is missing, and no config.json of the model is here to say it"},
+        {"{engine: {maxContextLength: 612}, sla: {isl: 10, osl: 10}}",
+         "engine.maxContextLength: max_context_length 100 is too small to profile prefill"},
+        {"{engine: {maxContextLength: 3000}}",
+         "sla.isl: with sla.osl is 3500 tokens, and the context has 3000"},
+        {"{engine: {maxContextLength: 2000}, sla: {isl: 0}}",
+         "sla.isl: must be a whole number above 0, not 0"},
+        {"{engine: {maxContextLength: 8192}, sla: 7}", "sla: must be an object, not 7"},
+        {"{engine: {maxContextLength: -1}}",
+         "engine.maxContextLength: must be a whole number of 0 or more, not -1"},
+        {"{engine: {maxContextLength: 8192}, sla: {osl: 1}}", "sla.osl: must be at least 2, not 1"},
+        {"{engine: {maxContextLength: 8192}, sweep: {decode_interpolation_osl: 1}}",
+         "sweep.decode_interpolation_osl: must be at least 2, not 1"},
+        {"{engine: {maxContextLength: 8192}, deployment: {dgdImage: 5}}",
+         "deployment.dgdImage: must be a text, not 5"},
+        {"{engine: {maxContextLength: 8192}, deployment: {model_cache: {pvc_name: 5, mountPath: x}}}",
+         "deployment.model_cache.pvc_name: must be a text, not 5; "
+         "deployment.model_cache.mountPath: must begin with /, not \"x\""},
+        {"{engine: {maxContextLength: 8192}, deployment: {modelCache: models}}",
+         "deployment.modelCache: must be an object, not \"models\""},
+        {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 4, maxNumGpusPerEngine: "
+         "8, totalGpus: 4}}",
+         "planner.maxGpuBudget: is 4, and the smallest engines for prefill and decode, 1 of each, "
+         "need 8 GPUs"},
+        {"{engine: {maxContextLength: 8192}, sla: {isl: 1.5}}",
+         "sla.isl: must be a whole number above 0, not 1.5"},
+        {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 8, maxNumGpusPerEngine: "
+         "4}}",
+         "hardware: an engine needs 8 GPUs and may have 4"},
+        {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 5, maxNumGpusPerEngine: "
+         "7}}",
+         "hardware: no power of two from 5 to 7 GPUs fits the model's shape"},
+        {"{engine: {maxContextLength: 8192}, hardware: {gpu_vram_mib: 80000}, modelShape:"
+         " {weightMib: 1000000}}",
+         "hardware: an engine needs 14 GPUs and may have 8"},
+        {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 2}, planner: "
+         "{maxGpuBudget: 3}}",
+         "planner.maxGpuBudget: is 3, and the smallest engines for prefill and decode, 1 of each, "
+         "need 4 "
+         "GPUs"},
+        {"{engine: {maxContextLength: 8192}, sweep: {useAiConfigurator: true}}",
+         "sweep.useAiConfigurator: is not for this profiler, which measures and does not estimate, "
+         "leave "
+         "it out"},
+        {"{engine: {maxContextLength: 8192}, sweep: {decodeInterpolationGranularity: 1000}}",
+         "sweep.decodeInterpolationGranularity: must be at most 64, not 1000"},
+        {"{engine: {maxContextLength: 8192}, deployment: {model: ''}}",
+         "deployment.model: must be a text, not \"\""},
+        {"{engine: {maxContextLength: 8192}, deployment: {model: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, "
+         "12,"
+         " 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]}}",
+         "deployment.model: must be a text, not "
+         "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23..."},
+};
+
 static void test_mistakes(void **state)
 {
-        static const struct {
-                const char *text, *why;
-        } cases[] = {
-                {"[]", "the configuration must be an object, not []"},
-                {"{}",
-                 "engine.maxContextLength: is missing, and no config.json of the model is here to say it"},
-                {"{engine: {maxContextLength: 612}, sla: {isl: 10, osl: 10}}",
-                 "engine.maxContextLength: max_context_length 100 is too small to profile prefill"},
-                {"{engine: {maxContextLength: 3000}}",
-                 "sla.isl: with sla.osl is 3500 tokens, and the context has 3000"},
-                {"{engine: {maxContextLength: 2000}, sla: {isl: 0}}",
-                 "sla.isl: must be a whole number above 0, not 0"},
-                {"{engine: {maxContextLength: 8192}, sla: 7}", "sla: must be an object, not 7"},
-                {"{engine: {maxContextLength: -1}}",
-                 "engine.maxContextLength: must be a whole number of 0 or more, not -1"},
-                {"{engine: {maxContextLength: 8192}, sla: {osl: 1}}", "sla.osl: must be at least 2, not 1"},
-                {"{engine: {maxContextLength: 8192}, sweep: {decode_interpolation_osl: 1}}",
-                 "sweep.decode_interpolation_osl: must be at least 2, not 1"},
-                {"{engine: {maxContextLength: 8192}, deployment: {dgdImage: 5}}",
-                 "deployment.dgdImage: must be a text, not 5"},
-                {"{engine: {maxContextLength: 8192}, deployment: {model_cache: {pvc_name: 5, mountPath: x}}}",
-                 "deployment.model_cache.pvc_name: must be a text, not 5; "
-                 "deployment.model_cache.mountPath: must begin with /, not \"x\""},
-                {"{engine: {maxContextLength: 8192}, deployment: {modelCache: models}}",
-                 "deployment.modelCache: must be an object, not \"models\""},
-                {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 4, maxNumGpusPerEngine: "
-                 "8, totalGpus: 4}}",
-                 "planner.maxGpuBudget: is 4, and the smallest engines for prefill and decode, 1 of each, "
-                 "need 8 GPUs"},
-                {"{engine: {maxContextLength: 8192}, sla: {isl: 1.5}}",
-                 "sla.isl: must be a whole number above 0, not 1.5"},
-                {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 8, maxNumGpusPerEngine: "
-                 "4}}",
-                 "hardware: an engine needs 8 GPUs and may have 4"},
-                {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 5, maxNumGpusPerEngine: "
-                 "7}}",
-                 "hardware: no power of two from 5 to 7 GPUs fits the model's shape"},
-                {"{engine: {maxContextLength: 8192}, hardware: {gpu_vram_mib: 80000}, modelShape:"
-                 " {weightMib: 1000000}}",
-                 "hardware: an engine needs 14 GPUs and may have 8"},
-                {"{engine: {maxContextLength: 8192}, hardware: {minNumGpusPerEngine: 2}, planner: "
-                 "{maxGpuBudget: 3}}",
-                 "planner.maxGpuBudget: is 3, and the smallest engines for prefill and decode, 1 of each, "
-                 "need 4 "
-                 "GPUs"},
-                {"{engine: {maxContextLength: 8192}, sweep: {useAiConfigurator: true}}",
-                 "sweep.useAiConfigurator: is not for this profiler, which measures and does not estimate, "
-                 "leave "
-                 "it out"},
-                {"{engine: {maxContextLength: 8192}, sweep: {decodeInterpolationGranularity: 1000}}",
-                 "sweep.decodeInterpolationGranularity: must be at most 64, not 1000"},
-                {"{engine: {maxContextLength: 8192}, deployment: {model: ''}}",
-                 "deployment.model: must be a text, not \"\""},
-                {"{engine: {maxContextLength: 8192}, deployment: {model: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, "
-                 "12,"
-                 " 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26]}}",
-                 "deployment.model: must be a text, not "
-                 "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23..."},
-        };
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-                assert_string_equal(refusal(&a, cases[i].text), cases[i].why);
+        for (size_t i = 0; i < ARRAY_LEN(MISTAKES); i++)
+                assert_string_equal(refusal(&a, MISTAKES[i].text), MISTAKES[i].why);
 }
 
 static void test_more_mistakes_than_fit(void **state)

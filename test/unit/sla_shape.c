@@ -77,7 +77,7 @@ static void test_how_many_gpus(void **state)
                 {0, 0, 0, false, 1, 4},          {0, 0, 0, true, 1, 4},
                 {0, 0, 4, false, 1, 4},          {0, 81920, 0, false, 1, 4},
                 {16000, 81920, 0, false, 1, 8},  {0, 0, 4, true, 1, 8},
-                {1e15, 1, 8, false, 1 << 20, 8},
+                {1e15, 1, 8, false, SLA_GPUS_MAX, 8},
         };
 
         for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
