@@ -292,6 +292,10 @@ async def all_at_once(writer):
     writer.write(CHUNKED + b"".join(chunk(e) for e in GOOD[:3] * 3 + GOOD[3:]) + LAST)
 
 
+async def never_says_the_same(writer):
+    await refuses(503, f"try again at {time.monotonic_ns()}")(writer)
+
+
 # What the server does, what becomes of the request (None: it succeeds), and a word of the message.
 FAULTS = [
     (good, None, None), (closes_mid_stream, "ConnectionLost", "within the body"), (ends_without_done, "StreamCut", "DONE"),
@@ -307,7 +311,7 @@ FAULTS = [
     (keeps_the_end_to_itself, None, None), (repeats_what_it_got, "HTTP 401", "no access"),
     (closes_without_a_word, "ConnectionLost", "closed"),
 ]
-OTHERS = [all_at_once]  # by the numbers after those
+OTHERS = [all_at_once, never_says_the_same]  # by the numbers after those
 
 
 def number_of(answer):
@@ -413,6 +417,18 @@ def a_closed_connection_is_not_a_failure():
         trace = write_trace(folder, [{"input_length": 3, "output_length": number_of(closes_when_it_is_asked_again)}] * 6)
         found, _ = load(server.url, "--input-file", trace)
         assert found["request_count"]["avg"] == 6 and len(server.asked) == 6, (found, len(server.asked))
+
+
+def kinds_of_failures_outlive_their_texts():
+    """after more different sentences than are kept a new kind of failure has its name"""
+    with tempfile.TemporaryDirectory(prefix="sonde-load-") as folder, Hostile() as server:
+        last = [f[1] for f in FAULTS].index("HTTP 404") + 1
+        lengths = [number_of(never_says_the_same)] * 300 + [last]
+        trace = write_trace(folder, [{"input_length": 3, "output_length": n} for n in lengths])
+        load(server.url, "--input-file", trace, "--workers-max", 1, "--artifact-dir", folder, code=1)
+        errors = [r["error"] for r in records(folder)]
+        assert [e["type"] for e in errors] == ["HTTP 503"] * 300 + ["HTTP 404"], errors
+        assert len({e["message"] for e in errors}) == 256 + 2, errors  # the texts that are kept, and the two kinds
 
 
 def a_server_that_closes_is_not_hammered():
@@ -639,8 +655,8 @@ def progress_is_lines_without_a_terminal():
 
 
 main(*map(means_are_the_truth, (1, 32, 256, 1000)), answers_may_come_whole, every_fault_ends_its_request_alone,
-     a_closed_connection_is_not_a_failure, a_server_that_closes_is_not_hammered, first_chunks_that_do_not_come_alone_are_told,
-     the_url_may_have_a_version, an_open_loop_keeps_its_schedule, what_was_due_and_not_sent_is_counted, a_duration_ends_the_run,
+     a_closed_connection_is_not_a_failure, kinds_of_failures_outlive_their_texts, a_server_that_closes_is_not_hammered,
+     first_chunks_that_do_not_come_alone_are_told, the_url_may_have_a_version, an_open_loop_keeps_its_schedule, what_was_due_and_not_sent_is_counted, a_duration_ends_the_run,
      a_trace_is_replayed, the_files_say_the_same,
      keys_are_sent_and_never_shown, wrong_usage_is_said, no_success_is_exit_1, a_client_that_was_late_is_exit_3,
      an_interrupted_run_keeps_what_there_is, progress_is_lines_without_a_terminal)
