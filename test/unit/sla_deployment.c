@@ -67,6 +67,8 @@ static void test_words_are_changed_in_every_way_of_writing_them(void **state)
                         "2>&1|tee log")},
                 {SCRIPT("run --model $(cat f | head -1) --x; sleep 1"),
                  SCRIPT("run --model b --x --tensor-parallel-size 4 --switch; sleep 1")},
+                {SCRIPT("run --model a # not b \\\\\\nnext"),
+                 SCRIPT("run --model b --tensor-parallel-size 4 --switch # not b \\\\\\nnext")},
                 {SCRIPT("run --x 1 2>log --y"),
                  SCRIPT("run --x 1 --model b --tensor-parallel-size 4 --switch 2>log --y")},
         };

@@ -318,12 +318,16 @@ static void insert(struct sla_args *args, size_t at, const char *before, const c
         args->words.v[at] = (struct sla_word){.value = arena_strdup(args->arena, word), .before = before};
 }
 
-/* A line ends in front of WORD: a newline in its blanks that is not escaped. */
+/* A line ends in front of WORD: a newline in its blanks that is not escaped; in a comment nothing is. */
 static bool begins_line(const struct sla_word *word)
 {
-        for (const char *p = word->before; p && *p; p++)
-                if (*p == '\n' && (p == word->before || p[-1] != '\\'))
+        bool comment = false;
+
+        for (const char *p = word->before; p && *p; p++) {
+                comment = comment || *p == '#';
+                if (*p == '\n' && (comment || p == word->before || p[-1] != '\\'))
                         return true;
+        }
         return false;
 }
 
