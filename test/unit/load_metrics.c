@@ -146,8 +146,27 @@ static void test_chunks_of_one_read_are_told(void **state)
         assert_int_equal(s.n_streams, 4);
         assert_int_equal(s.n_shared_first, 2);
         assert_near(load_shared_share(&s), 0.5);
-        assert_near(s.shared_first_late, (10 + 60) / 2.0);
+        assert_int_equal(s.n_late_first, 0); /* read when they came: they came so */
         assert_false(load_good(RECORD(0, TIMES(50 * ms, 40 * ms)), &slo, 1));
+}
+
+static void test_first_chunks_that_were_read_late_are_told(void **state)
+{
+        const uint64_t ms = 1000000;
+        const struct load_record r[] = {
+                *RECORD(0, TIMES(50 * ms, 50 * ms, 50 * ms, 55 * ms, 60 * ms), .read_lag = 2 * ms),
+                *RECORD(0, TIMES(60 * ms, 60 * ms, 60 * ms, 60 * ms, 60 * ms), .read_lag = 2 * ms),
+                *RECORD(0, TIMES(50 * ms, 50 * ms, 55 * ms, 60 * ms, 65 * ms), .read_lag = LOAD_LAG_UNKNOWN),
+                *RECORD(0, TIMES(50 * ms, 50 * ms, 55 * ms, 60 * ms, 65 * ms), .read_lag = ms / 20),
+                *RECORD(0, TIMES(50 * ms, 55 * ms, 60 * ms, 65 * ms, 70 * ms), .read_lag = 2 * ms),
+        };
+        struct load_summary s;
+
+        assert_true(load_summarize(r, ARRAY_LEN(r), NULL, 0, &s));
+        assert_int_equal(s.n_shared_first, 4);
+        assert_int_equal(s.n_late_first, 3);
+        assert_near(load_late_share(&s), 0.6);
+        assert_near(s.late_first_late, (2 * 5 + 60 + 5) / 3.0);
 }
 
 static void test_levels_of_rates_are_lower_limits_and_all_must_hold(void **state)
@@ -324,6 +343,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_failed_request_has_no_values),
         cmocka_unit_test(test_the_limit_of_a_service_level_is_good),
         cmocka_unit_test(test_chunks_of_one_read_are_told),
+        cmocka_unit_test(test_first_chunks_that_were_read_late_are_told),
         cmocka_unit_test(test_levels_of_rates_are_lower_limits_and_all_must_hold),
         cmocka_unit_test(test_duration_is_from_the_first_start_to_the_last_end),
         cmocka_unit_test(test_throughputs),

@@ -21,6 +21,7 @@ struct load_call {
         struct load_record r;
         uint64_t ready;    /* when the client was free to send it; 0: a closed loop's */
         uint64_t received; /* when the bytes at hand came */
+        uint64_t lag;      /* ns: of their read behind that; until the first chunk */
         struct sse sse;
         struct buf text; /* what the answer said; of a refusal: its body */
         VEC(uint64_t) chunks;
@@ -239,6 +240,8 @@ static void take_content(struct load_call *call, struct str content)
         struct load_worker *w = call->w;
         size_t before = call->text.n;
 
+        if (!call->chunks.n)
+                call->r.read_lag = call->lag;
         *vec_push(&call->chunks) = call->received;
         w->chunks_under_way++;
         bump(&w->chunks);
@@ -308,18 +311,18 @@ static void on_head(void *arg, const struct http_answer *answer)
                 fail(call, "NotStreamed", "the answer is not a stream of events; use --no-streaming");
 }
 
-/* How far a read lies behind the arrival of what it reads: of first chunks, before they are parsed. */
+/* How far a read lies behind the arrival of what it reads, before that is parsed: until the first chunk. */
 static void note_read(struct load_call *call, bool stamped)
 {
         struct load_worker *w = call->w;
-        uint64_t now;
+        uint64_t now = stamped ? now_ns(w) : 0;
 
-        call->read_seen = true;
-        if (!stamped || w->phase->warmup)
+        call->lag = !stamped ? LOAD_LAG_UNKNOWN : now > call->received ? now - call->received : 0;
+        if (call->read_seen || !stamped || w->phase->warmup)
                 return;
-        now = now_ns(w);
+        call->read_seen = true;
         w->stamped = true;
-        *vec_push(&w->stamp_errors) = now > call->received ? (double)(now - call->received) / 1e3 : 0;
+        *vec_push(&w->stamp_errors) = (double)call->lag / 1e3;
 }
 
 static void on_data(void *arg, struct str chunk)
@@ -334,7 +337,7 @@ static void on_data(void *arg, struct str chunk)
                         MIN(chunk.n, REFUSAL_MAX - MIN(call->text.n, (size_t)REFUSAL_MAX)));
                 return;
         }
-        if (!call->read_seen)
+        if (!call->chunks.n)
                 note_read(call, stamped);
         call->kind = "TooLarge";
         if (sse_feed(&call->sse, chunk, take_event, call, &err) < 0)

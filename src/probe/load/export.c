@@ -121,6 +121,7 @@ static struct json *ours_json(struct arena *a, const struct load_config *c, cons
                 "'lateness_us': %p, 'client_cpu': %p, 'client_cpu_seconds': %p, 'kernel_stamps': %p,"
                 "'stamp_error_us': %p, 'chunks': %p, 'cancelled_request_count': %p,"
                 "'unsent_request_count': %p, 'requests_without_icl': %p, 'shared_first_reads': %p,"
+                "'late_first_reads': %p,"
                 "'ended_early': %s}",
                 SONDE_VERSION, r->invalid, load_simulated(c, r) ? json_truth(a, true) : NULL, r->tokenizer,
                 json_truth(a, r->summary.osl_exact), statistics_or_none(a, &r->summary.lateness),
@@ -128,7 +129,7 @@ static struct json *ours_json(struct arena *a, const struct load_config *c, cons
                 statistics_or_none(a, &r->stamp_error), json_u64(a, r->chunks),
                 json_u64(a, r->summary.n_canceled), json_u64(a, r->unsent),
                 json_u64(a, r->summary.n_without_gaps), json_double(a, load_shared_share(&r->summary)),
-                r->ended_early);
+                json_double(a, load_late_share(&r->summary)), r->ended_early);
 }
 
 /* With an offset, which every reader of ISO 8601 knows; Python's before 3.11 does not know 'Z'. */

@@ -275,17 +275,16 @@ static void judge_first_reads(struct load_report *r)
         const struct load_summary *s = &r->summary;
         const struct stats_summary *first = &s->metrics[LOAD_TTFT];
 
-        if (r->invalid || load_shared_share(s) <= LOAD_SHARED_SHARE ||
-            s->shared_first_late * 1e6 <= LOAD_LATE_MIN || !first->n ||
-            load_shared_share(s) * s->shared_first_late <= LOAD_LATE_SHARE * first->avg)
+        if (r->invalid || load_late_share(s) <= LOAD_SHARED_SHARE ||
+            s->late_first_late * 1e6 <= LOAD_LATE_MIN || !first->n ||
+            load_late_share(s) * s->late_first_late <= LOAD_LATE_SHARE * first->avg)
                 return;
         r->invalid = arena_printf(
                 &r->arena,
-                "%.0f %% of the first chunks were read together with later ones, about %.1f ms after they "
-                "must "
-                "have come: the client was stopped or has too little of its cores (or the server holds its "
-                "chunks back), and the times to first token are not the server's",
-                load_shared_share(s) * 100, s->shared_first_late);
+                "the client was the bottleneck: it read %.0f %% of the first chunks together with later "
+                "ones, "
+                "about %.1f ms after they came; use more workers or a machine with less to do",
+                load_late_share(s) * 100, s->late_first_late);
 }
 
 /* Was it the client that was measured? */

@@ -22,8 +22,8 @@
  *   - p99 of the lateness that is its own (that is: start - the later of due and a free place under the cap) above
  *     LOAD_LATE_SHARE of the mean request latency, and above LOAD_LATE_MIN
  *   - a worker busy for more than LOAD_CPU_SHARE of the time
- *   - more than LOAD_SHARED_SHARE of the streams have a shared first read, their first chunks must have come more than
- *     LOAD_LATE_MIN earlier, and that moves the mean time to first token by more than LOAD_LATE_SHARE of it
+ *   - it read more than LOAD_SHARED_SHARE of the streams' first chunks late and together with others, they must have come
+ *     more than LOAD_LATE_MIN earlier, and that moves the mean time to first token by more than LOAD_LATE_SHARE of it
  * Then `invalid` has a sentence, every output says so, and the exit status is 3. The warm-up has no part in that.
  *
  * Faults: a request that fails ends with its own error (HTTP status and the server's sentence, a connection that broke,

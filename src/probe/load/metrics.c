@@ -1,8 +1,12 @@
 #include "probe/load/metrics.h"
 
+#include <math.h>
+
 static const double NS_PER_MS = 1e6;
 static const double NS_PER_SEC = 1e9;
 static const double NS_PER_US = 1e3;
+/* A first read is the client's fault when it comes later than this after its last segment: of a gap between chunks; ns. */
+static const double LAG_SHARE = 0.1, LAG_LEAST = 2e5;
 
 const struct load_metric_name load_metrics[LOAD_METRICS_] = {
         [LOAD_TTFT] = {"time_to_first_token", "Time to First Token", "ms"},
@@ -220,14 +224,14 @@ static void summarize_lateness(const struct load_record *records, size_t n, doub
 }
 
 /*
- * Chunks that came in one read have the stamp of the last of them. That the first of an answer was among them is no matter
- * where an engine sends them so; where the client was late, the first came about as many gaps earlier as there were others
- * with it. Of an answer that came in one read nothing is known: all of its time may be the client's.
+ * Chunks of one read have the time of the last of them. Where a server sends them at once that is the time of the first,
+ * too, and they are read right then. Where the client was late the last came at any time before the read, and the first
+ * about as many gaps earlier as there are others with it; of an answer in one read all of its time may be the client's.
  */
 static void count_shared(const struct load_record *r, struct load_summary *s)
 {
+        double gap = 0, late = 0, rest;
         size_t others = 0;
-        double late = 0, rest;
 
         if (r->whole || r->n_chunks <= LOAD_FEW_CHUNKS)
                 return;
@@ -240,13 +244,26 @@ static void count_shared(const struct load_record *r, struct load_summary *s)
         if (others + 1 == r->n_chunks)
                 (void)ttft(r, &late);
         else if (span(r->chunks[0], r->chunks[r->n_chunks - 1], &rest))
-                late = rest / (double)(r->n_chunks - 1 - others) * (double)others;
-        s->shared_first_late += late / NS_PER_MS;
+                gap = rest / (double)(r->n_chunks - 1 - others);
+        if ((double)r->read_lag <= fmax(LAG_SHARE * gap, LAG_LEAST))
+                return;
+        s->n_late_first++;
+        s->late_first_late += fmax(late, gap * (double)others) / NS_PER_MS;
+}
+
+static double share_of_streams(const struct load_summary *s, size_t n)
+{
+        return s->n_streams ? (double)n / (double)s->n_streams : 0;
 }
 
 double load_shared_share(const struct load_summary *s)
 {
-        return s->n_streams ? (double)s->n_shared_first / (double)s->n_streams : 0;
+        return share_of_streams(s, s->n_shared_first);
+}
+
+double load_late_share(const struct load_summary *s)
+{
+        return share_of_streams(s, s->n_late_first);
 }
 
 static void count(const struct load_record *records, size_t n, const struct load_slo *slos, size_t n_slos,
@@ -273,8 +290,8 @@ static void count(const struct load_record *records, size_t n, const struct load
                 first = MIN(first, r->start);
                 last = MAX(last, r->end);
         }
-        if (s->n_shared_first)
-                s->shared_first_late /= (double)s->n_shared_first;
+        if (s->n_late_first)
+                s->late_first_late /= (double)s->n_late_first;
         s->osl_exact = s->osl_exact && s->n_requests;
         s->has_duration = s->n_requests && last > first;
         s->duration = s->has_duration ? (double)(last - first) / NS_PER_SEC : 0;

@@ -11,6 +11,8 @@
 
 #include "stats/stats.h"
 
+#define LOAD_LAG_UNKNOWN UINT64_MAX
+
 struct load_record {
         uint32_t number;       /* in the order of the schedule */
         uint32_t worker;       /* which loop sent it */
@@ -21,6 +23,8 @@ struct load_record {
                 end; /* due: its time in the schedule (open loop; else = start); ack: head of the answer */
         const uint64_t *chunks; /* when each chunk with content came */
         size_t n_chunks;
+        uint64_t
+                read_lag; /* ns: how long after its time the first was read; LOAD_LAG_UNKNOWN: no kernel's stamp */
         uint32_t isl, osl; /* tokens */
         bool osl_exact;    /* the server's usage or an exact count; else an estimate */
         int status;        /* of HTTP; 0: no answer */
@@ -81,14 +85,17 @@ struct load_summary {
         bool osl_exact;
         struct stats_summary lateness; /* us: start - due, of open loops */
         /* A client that stamps reads sees chunks of one read at one time. */
-        size_t n_without_gaps;    /* two chunks or more, and no LOAD_ICL: some came in one read */
-        size_t n_streams;         /* of more than LOAD_FEW_CHUNKS chunks */
-        size_t n_shared_first;    /* of these: the first chunk was not the only one of its read */
-        double shared_first_late; /* ms: mean of how much earlier their first chunks must have come */
+        size_t n_without_gaps; /* two chunks or more, and no LOAD_ICL: some came in one read */
+        size_t n_streams;      /* of more than LOAD_FEW_CHUNKS chunks */
+        size_t n_shared_first; /* of these: the first chunk was not the only one of its read */
+        size_t n_late_first;   /* of these: because the client read late, and not because they came at once */
+        double late_first_late; /* ms: mean of how much earlier those first chunks must have come */
 };
 
 /* Of the streams: those whose first read had more than one chunk in it. */
 double load_shared_share(const struct load_summary *s);
+/* Of the streams: those of them that are the client's doing. */
+double load_late_share(const struct load_summary *s);
 /* RECORDS of one phase (warm-up or not). False: not one request succeeded, so there are no numbers but the errors. */
 bool load_summarize(const struct load_record *records, size_t n, const struct load_slo *slos, size_t n_slos,
                     struct load_summary *ret);
