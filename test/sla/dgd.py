@@ -164,7 +164,7 @@ def a_deleted_request_takes_all_along():
 
 def suspended_and_cancelled():
     """suspend and cancel leave no deployment behind"""
-    with Scene() as scene:
+    with Scene(model={"prefill": {"baseMs": 5000}}) as scene:  # it is not done before the server has told its pod to go
         play = scene.create("e", spec(gpus=2))
         scene.profiles(play, "PrefillSweep")
         play.edit(suspend=True)
