@@ -61,10 +61,14 @@ struct session {
 
 static int read_config(struct session *s, struct err *err)
 {
-        const char *text = s->q->config ? s->q->config : "{}";
+        const char *text = s->q->config;
         _cleanup_(buf_done) struct buf file = BUF_INIT(CONFIG_MAX);
         struct json *raw;
 
+        if (!text)
+                return err_set(err, E_CONFIG,
+                               "needs --profile-config, what to profile and for which targets; see "
+                               "'sonde-pod help sla'");
         if (text[0] != '{') {
                 const char *path = text + (text[0] == '@');
 
