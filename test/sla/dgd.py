@@ -17,7 +17,7 @@ from dgd_controller import DgdController, Deployments
 from dgdr_play import DGDS, World, condition, ok
 from sonde_test import ROOT, ControlPlane, Engine, diag, main, program, wait
 
-PATIENCE = 110
+PATIENCE = 240  # a kubelet takes its time over pods that are going: up to two minutes were seen
 PHASES = ["Initializing", "PrefillSweep", "DecodeSweep", "ConfigSelection", "PrefillInterpolation", "DecodeInterpolation",
           "PlannerGeneration", "Complete"]
 # TP=1 and TP=2 work, TP=4 ends whenever it starts, TP=8 has an image that cannot be had.
