@@ -52,7 +52,7 @@ struct str str_split(struct str *s, char sep);
 /* Whole string, decimal, no blanks, no leading '+'; false when it does not fit. */
 bool str_to_i64(struct str s, int64_t *ret);
 bool str_to_u64(struct str s, uint64_t *ret);
-/* "250ms", "10s", "1h30m", "7d", "10" (seconds): microseconds. */
+/* As Go has them ("250ms", "1.5h", "1h30m"), with days and weeks ("7d"), or "10" (seconds): whole microseconds. */
 bool str_to_duration(struct str s, uint64_t *ret_usec);
 
 /* The longest prefix of at most MAX bytes that ends between two characters. */

@@ -3,10 +3,10 @@
  */
 #include "kinds/dgdr/internal.h"
 #include "kinds/run_internal.h"
+#include "probe/probe.h"
 
 static const char spec_is_available[] = "Generated spec is available in status.generatedDeployment";
 
-#define LABEL_TEMPORARY       "sonde.dev/temporary" /* of deployments that the profiler makes to measure them */
 #define DEPLOYMENT_LOOK_AGAIN (30 * USEC_PER_SEC)
 
 /* What a decision about a request is made from, and the status that it makes. */
@@ -94,7 +94,7 @@ static bool is_temporary(const struct object *object)
 {
         const struct json *labels = json_at(json_at(object->json, "metadata"), "labels");
 
-        return object->type == &DGD && streq(json_str(labels, LABEL_TEMPORARY), "true");
+        return object->type == &DGD && streq(json_str(labels, SLA_LABEL_TEMPORARY), "true");
 }
 
 /*

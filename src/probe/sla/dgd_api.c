@@ -130,7 +130,7 @@ int dgd_ask(struct dgd_target *t, enum kube_verb verb, const char *name, struct 
         struct str answer;
 
         if (verb == KUBE_LIST) {
-                labels = xasprintf(DGD_LABEL_REQUEST "=%s," DGD_LABEL_TEMP "=true", t->owner_uid);
+                labels = xasprintf(DGD_LABEL_REQUEST "=%s," SLA_LABEL_TEMPORARY "=true", t->owner_uid);
                 q.label_selector = labels;
         }
         if (kube_do(t->kube, &q, a, &answer, err) < 0)
@@ -230,5 +230,5 @@ bool dgd_is_ours(const struct dgd_target *t, const struct json *dgd)
         const struct json *labels = json_at(json_at(dgd, "metadata"), "labels");
 
         return streq(json_str(labels, DGD_LABEL_REQUEST), t->owner_uid) &&
-               streq(json_str(labels, DGD_LABEL_TEMP), "true");
+               streq(json_str(labels, SLA_LABEL_TEMPORARY), "true");
 }

@@ -11,9 +11,8 @@
 #include "probe/sla/sla.h"
 
 #define DGD_POD_LABEL     "nvidia.com/dynamo-graph-deployment-name"
-#define DGD_LABEL_REQUEST "sonde.dev/request"   /* the request's uid */
-#define DGD_LABEL_TEMP    "sonde.dev/temporary" /* "true": it goes with the candidate that it is for */
-#define DGD_NOTE_URL      "sonde.dev/url"       /* where its frontend is, if not at its Service */
+#define DGD_LABEL_REQUEST "sonde.dev/request" /* the request's uid */
+#define DGD_NOTE_URL      "sonde.dev/url"     /* where its frontend is, if not at its Service */
 
 struct dgd_target {
         struct sla_target target;

@@ -41,7 +41,9 @@ enum {
         SLA_LABEL_MAX = 16,
         SLA_GPUS_MAX = 65536,
 };
-#define SLA_GPU_COST 3.0 /* $ an hour */
+/* "true": a deployment that is made to measure it, and goes with its candidate. */
+#define SLA_LABEL_TEMPORARY "sonde.dev/temporary"
+#define SLA_GPU_COST        3.0 /* $ an hour */
 
 /* ---- shape.c: what the model is, and which mappings it allows */
 

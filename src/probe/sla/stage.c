@@ -4,8 +4,6 @@
  */
 #include "probe/sla/run_internal.h"
 
-#include <poll.h>
-
 enum { PREFILL_SEED = 100, DECODE_SEEDS = 1000000 };
 
 /* ---- what is fired */

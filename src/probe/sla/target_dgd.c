@@ -167,7 +167,7 @@ static void mark(struct dgd_target *t, struct arena *a, struct json *dgd, const 
         json_set(a, labels, "app.kubernetes.io/managed-by", json_string(a, "sonde"));
         json_set(a, labels, "sonde.dev/controller", json_string(a, "dgdr"));
         json_set(a, labels, DGD_LABEL_REQUEST, json_string(a, t->owner_uid));
-        json_set(a, labels, DGD_LABEL_TEMP, json_string(a, "true"));
+        json_set(a, labels, SLA_LABEL_TEMPORARY, json_string(a, "true"));
         json_set(a, member(a, meta, "annotations"), "sonde.dev/candidate",
                  json_string(a, arena_printf(a, "%s %s", role_name(role), c->label)));
         json_set(a, meta, "ownerReferences",
