@@ -9,14 +9,14 @@
 enum { NOT_SAID = UINT32_MAX, NUMBER_MAX = 1000000000 };
 
 struct request {
-        const char *dir, *phase, *message, *sub_phase, *mapping, *fail, *plan;
+        const char *dir, *phase, *message, *sub_phase, *mapping, *fail, *reason, *plan;
         unsigned step, of, gpus;
         bool complete;
 };
 
 static const struct usage usage = {
         "report [--dir DIR] --phase PHASE --message TEXT [OPTION]...\n"
-        "   or: report [--dir DIR] --complete [--message TEXT] | --fail ERROR",
+        "   or: report [--dir DIR] --complete [--message TEXT] | --fail ERROR [--reason WORD]",
         "Writes the status file (profiling_status.json) of a run, from a script: where the run is now.\n"
         "A report replaces the whole one before it at once; startedAt, the plan and the sequence go on.\n"
         "\n"
@@ -58,6 +58,8 @@ static const char *fault_of(const struct request *q)
         if (!q->phase &&
             (q->step != NOT_SAID || q->of != NOT_SAID || q->gpus != NOT_SAID || q->sub_phase || q->mapping))
                 return "--step, --of, --sub-phase, --gpus and --mapping go with --phase";
+        if (q->reason && (!q->fail || !run_reason_valid(str_of(q->reason))))
+                return "--reason goes with --fail, and is one word of letters and digits, such as NoGPU";
         if ((q->step == NOT_SAID) != (q->of == NOT_SAID))
                 return "--step and --of go together: --step 3 --of 12";
         if ((q->step != NOT_SAID && (q->step > NUMBER_MAX || q->of > NUMBER_MAX)) ||
@@ -119,7 +121,7 @@ static bool report(const struct request *q, const struct run_plan *plan, struct 
         if (q->complete)
                 return run_report_complete(&r, q->message);
         if (q->fail)
-                return run_report_failed(&r, q->fail);
+                return run_report_failed(&r, q->reason, q->fail);
         return run_report(&r, &report);
 }
 
@@ -142,6 +144,9 @@ int cmd_report(int argc, char **argv)
                  &q.plan},
                 {"complete", 0, NULL, "the run has succeeded", OPT_FLAG, &q.complete},
                 {"fail", 0, "ERROR", "the run has failed (cut at 500 bytes)", OPT_STR, &q.fail},
+                {"reason", 0, "WORD",
+                 "of a failure, for programs: what the condition on the request has as its reason", OPT_STR,
+                 &q.reason},
                 {0},
         };
         struct run_plan plan = {.n = 0};

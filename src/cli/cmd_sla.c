@@ -285,7 +285,7 @@ static int fail(struct session *s, struct run_reporter *reporter, const struct e
         cli_error("sla: %s", err->text);
         reporter->dir = s->dir ? s->dir : getenv("SONDE_RUN_DIR");
         if (reporter->dir && access(reporter->dir, F_OK) == 0)
-                (void)run_report_failed(reporter, err->text);
+                (void)run_report_failed(reporter, NULL, err->text);
         return err->code == E_CONFIG || err->code == E_INVALID ? EXIT_USAGE : 1;
 }
 

@@ -301,18 +301,11 @@ static bool record_is_known(const struct view *v, struct decision *d, const stru
         return known;
 }
 
-/* The next attempt, when nothing of the one before it is left. False: look-ups are under way. */
-static bool begin_next(const struct view *v, struct decision *d, const struct run *run, const char *reason,
-                       const char *sentence, int64_t retries, struct run_seen *ret, struct json *status)
+/* The attempt of these names, with the spec as it is now. */
+static void begin(const struct view *v, struct decision *d, const struct run *run,
+                  const struct run_names *names, const char *reason, const char *sentence, int64_t retries,
+                  struct run_seen *ret, struct json *status)
 {
-        struct run_names *names = arena_new(v->arena, struct run_names);
-        bool known = record_is_known(v, d, run, ret);
-
-        *names = run->names;
-        names->attempt = MAX(MAX(run->names.attempt, ret->attempt), ret->fence.attempt) + 1;
-        names->job = run_job_name(v, d, run->kind->job, names->attempt);
-        if (!names->job || !known)
-                return false;
         d->exist.n = 0; /* it is for the one before */
         set_attempt(v, names, retries, run->spec_hash, status);
         accept_spec(v, run, status);
@@ -322,6 +315,31 @@ static bool begin_next(const struct view *v, struct decision *d, const struct ru
                                  .sentence = sentence,
                                  .names = names,
                                  .attempt = names->attempt};
+}
+
+/* Those of attempt NUMBER. NULL: a look-up is under way. */
+static const struct run_names *names_of(const struct view *v, struct decision *d, const struct run *run,
+                                        uint64_t number)
+{
+        struct run_names *names = arena_new(v->arena, struct run_names);
+
+        *names = run->names;
+        names->attempt = number;
+        names->job = run_job_name(v, d, run->kind->job, number);
+        return names->job ? names : NULL;
+}
+
+/* The next attempt, when nothing of the one before it is left. False: look-ups are under way. */
+static bool begin_next(const struct view *v, struct decision *d, const struct run *run, const char *reason,
+                       const char *sentence, int64_t retries, struct run_seen *ret, struct json *status)
+{
+        uint64_t number = MAX(MAX(run->names.attempt, ret->attempt), ret->fence.attempt) + 1;
+        bool known = record_is_known(v, d, run, ret);
+        const struct run_names *names = names_of(v, d, run, number);
+
+        if (!names || !known)
+                return false;
+        begin(v, d, run, names, reason, sentence, retries, ret, status);
         return true;
 }
 
@@ -514,7 +532,7 @@ static bool is_own_failure(const struct run_seen *seen)
 static bool settle_first(const struct view *v, struct decision *d, const struct run *run,
                          struct run_seen *ret, struct json *status)
 {
-        struct run_names *names = arena_new(v->arena, struct run_names);
+        const struct run_names *names;
 
         *ret = (struct run_seen){.names = &run->names, .attempt = run->names.attempt};
         if (run->controls.cancel || run->controls.suspend) {
@@ -528,9 +546,8 @@ static bool settle_first(const struct view *v, struct decision *d, const struct 
                 }
                 return true;
         }
-        *names = run->names;
-        names->job = run_job_name(v, d, run->kind->job, names->attempt);
-        if (!names->job)
+        names = names_of(v, d, run, run->names.attempt);
+        if (!names)
                 return false;
         set_attempt(v, names, 0, run->spec_hash, status);
         accept_spec(v, run, status);
@@ -691,15 +708,39 @@ static bool settle_attempt(const struct view *v, struct decision *d, const struc
         return true;
 }
 
+/* Also an attempt that was cancelled before it had a Job. */
+static bool may_renew(const struct view *v, struct decision *d, const struct run *run)
+{
+        return run->renew && run->changed && !run->invalid && run->names.job && !run->controls.cancel &&
+               !run->controls.suspend && !any_lingers(v, d, run, NULL);
+}
+
+static bool settle_over(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                        struct json *status)
+{
+        static const char sentence[] =
+                "the spec was changed after the last attempt, and nothing came of that";
+
+        const struct run_names *names;
+
+        tell_outcome(v, run, ret);
+        if (!may_renew(v, d, run))
+                return true;
+        names = names_of(v, d, run, told_attempt(v, run) + 1);
+        if (!names)
+                return false;
+        begin(v, d, run, names, "Edited", sentence, 0, ret, status);
+        decide_event(d, v, EVENT_NORMAL, "Edited", "%s", sentence);
+        return true;
+}
+
 bool run_settle(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
                 struct json *status)
 {
         const char *next = next_for(v, run);
 
-        if (run->over) {
-                tell_outcome(v, run, ret);
-                return true;
-        }
+        if (run->over)
+                return settle_over(v, d, run, ret, status);
         if (!run->names.job)
                 return settle_first(v, d, run, ret, status);
         if (!run_see(v, d, &run->names, ret))

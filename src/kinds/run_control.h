@@ -47,7 +47,7 @@ struct run_controls {
 struct run_kind {
         const char *job; /* the wanted name of the first Job */
         const char *status_map, *data_map, *access;
-        /* Members of the spec that may be changed at any time beside those above; NULL ends; may be NULL. */
+        /* Members of the spec ("x", "x.y") that may be changed at any time beside those above; NULL ends; may be NULL. */
         const char *const *free;
 };
 
@@ -61,11 +61,19 @@ struct run {
         bool changed;           /* the attempt was begun with another spec */
         /* Set by the kind: why the spec as it is now cannot be run; a change to it is refused at any time. */
         const char *invalid;
+        /*
+         * Set by the kind: nothing has followed from the outcome yet, so that a changed spec is no mistake: it begins
+         * another attempt, reason Edited. Not after spec.cancel.
+         */
+        bool renew;
         bool suspended; /* the status says so */
         bool over;      /* it has an outcome */
 };
 
 void run_read(const struct view *v, const struct run_kind *kind, struct run *ret);
+/* Of the spec without the controls and FREE (as in struct run_kind): what an attempt is begun with, and its checkpoint is good
+ * for. */
+const char *run_spec_hash(const struct view *v, const char *const *free);
 /* All that is wrong with the controls, as sentences ("spec.timeout: …"), in RET; how many. */
 size_t run_controls_check(const struct view *v, const char **ret, size_t max);
 

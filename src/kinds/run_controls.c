@@ -141,16 +141,25 @@ static struct json *in_order(struct arena *a, const struct json *value)
         return object;
 }
 
-/* Of what an attempt is begun with, and what its checkpoint is good for. */
-static const char *spec_hash(const struct view *v, const struct run_kind *kind)
+/* "name", or "part.name". */
+static void remove_member(struct json *spec, const char *path)
+{
+        struct str name = str_of(path), part = str_split(&name, '.');
+        struct json *of = name.p ? json_get(spec, part) : spec;
+
+        if (json_is(of, JSON_OBJECT))
+                json_remove(of, name.p ? name.p : path);
+}
+
+const char *run_spec_hash(const struct view *v, const char *const *free)
 {
         struct json *spec = json_is(spec_of(v), JSON_OBJECT) ? json_copy(v->arena, spec_of(v))
                                                              : json_object(v->arena);
 
         for (size_t i = 0; i < ARRAY_LEN(controls); i++)
                 json_remove(spec, controls[i]);
-        for (const char *const *name = kind->free; name && *name; name++)
-                json_remove(spec, *name);
+        for (; free && *free; free++)
+                remove_member(spec, *free);
         return name_hash(v->arena, str_of(json_print(v->arena, in_order(v->arena, spec))));
 }
 
@@ -181,7 +190,7 @@ void run_read(const struct view *v, const struct run_kind *kind, struct run *ret
                           .access = kind->access,
                           .attempt = (uint64_t)MAX(attempt, (int64_t)1)},
                 .retries = MAX(retries, (int64_t)0),
-                .spec_hash = spec_hash(v, kind),
+                .spec_hash = run_spec_hash(v, kind->free),
                 .suspended = run_condition(v->request, "Suspended"),
                 .over = json_str(run, "outcome"),
         };

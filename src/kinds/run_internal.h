@@ -51,6 +51,7 @@ struct run_pod {
         bool relay_ended;
         int64_t relay_code;
         const char *relay_reason;
+        const char *stage; /* the init container that failed; NULL: none has */
         bool stage_failed;
         int64_t stage_code;
         const char *stage_message;

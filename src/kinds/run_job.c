@@ -218,6 +218,21 @@ static void add_volumes(const struct view *v, const struct run_job *job, struct 
                 json_append(volumes, data_volume(a, job->names.data_map));
 }
 
+/* What runs before the workload: in an image of the request's it finds our program where stage has put it. */
+static struct json *init_containers(const struct view *v, const struct run_job *job)
+{
+        struct arena *a = v->arena;
+        struct json *list = json_build(a, "[%p]", (void *)stage_container(v, job));
+
+        json_foreach (given, job->init) {
+                struct json *c = json_append(list, json_copy(a, given));
+
+                add_mount(a, member(a, c, "volumeMounts", json_array(a)), "sonde", SONDE_DIR, true);
+                restrict_workload(v, job, c);
+        }
+        return list;
+}
+
 static struct json *pod_spec(const struct view *v, const struct run_job *job)
 {
         struct arena *a = v->arena;
@@ -233,7 +248,7 @@ static struct json *pod_spec(const struct view *v, const struct run_job *job)
         json_set(a, context, "runAsUser", json_i64(a, user));
         member(a, context, "runAsGroup", json_i64(a, UID_DEFAULT));
         member(a, context, "fsGroup", json_i64(a, UID_DEFAULT));
-        json_set(a, pod, "initContainers", json_build(a, "[%p]", (void *)stage_container(v, job)));
+        json_set(a, pod, "initContainers", init_containers(v, job));
         json_set(a, pod, "containers",
                  json_build(a, "[%p, %p]", (void *)workload(v, job), (void *)relay_container(v, job)));
         return pod;

@@ -5,7 +5,7 @@
  *                           somebody deletes one while the Job is there
  *   ServiceAccount, Role,   may get and patch those two ConfigMaps by name; created before the Job, gone after the run.
  *   RoleBinding             They are not watched: they are planned only while the Job is not there yet
- *   Job                     stage (init) | the workload, first container, under `run` | relay
+ *   Job                     stage (init) | more of the kind's (init) | the workload, first container, under `run` | relay
  *
  * The pod: the workload comes first and is named in kubectl.kubernetes.io/default-container and default-logs-container, so
  * that `kubectl logs job/NAME` prints it. An emptyDir is mounted at /sonde in all three; the run directory is the volume
@@ -40,6 +40,8 @@ struct run_job {
         const char *run_dir;   /* "/data" or "/sonde/run" */
         /* The workload: name, image, command (required: `run` starts it), args, env, resources, volumeMounts. */
         struct json *container;
+        struct json *
+                init; /* more init containers, a list: they run after stage, with /sonde mounted; NULL: none */
         struct json *pod; /* more of the pod's spec (volumes, nodeSelector, tolerations, …); NULL: nothing */
         struct json *labels; /* more for Job and pod; NULL: none */
         /* Files of the run directory that go to the data ConfigMap under their own names at the end; NULL ends; NULL: none. */

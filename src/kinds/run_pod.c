@@ -111,17 +111,22 @@ static void read_helpers(struct run_pod *p, const struct json *pod)
 {
         const struct json *relay = json_at(
                 json_at(status_of(pod, "containerStatuses", RUN_RELAY_CONTAINER), "state"), "terminated");
-        const struct json *stage = json_at(
-                json_at(status_of(pod, "initContainerStatuses", RUN_STAGE_CONTAINER), "state"), "terminated");
 
         if (relay) {
                 p->relay_ended = true;
                 p->relay_code = json_int(relay, "exitCode", -1);
                 p->relay_reason = json_str_or(relay, "reason", "");
         }
-        p->stage_code = stage ? json_int(stage, "exitCode", -1) : 0;
-        p->stage_failed = p->stage_code != 0;
-        p->stage_message = json_str(stage, "message");
+        json_foreach (c, json_at(json_at(pod, "status"), "initContainerStatuses")) {
+                const struct json *ended = json_at(json_at(c, "state"), "terminated");
+
+                if (!ended || json_int(ended, "exitCode", -1) == 0)
+                        continue;
+                p->stage_failed = true;
+                p->stage = json_str_or(c, "name", "");
+                p->stage_code = json_int(ended, "exitCode", -1);
+                p->stage_message = json_str_or(ended, "message", "");
+        }
 }
 
 /* "PodInitializing" and "ContainerCreating" say that all is well. */

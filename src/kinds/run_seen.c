@@ -5,7 +5,7 @@
 
 #include "kinds/run_internal.h"
 
-enum { SENTENCE_MAX = 500, QUOTE_MAX = 240, RESULT_MAX = 64 << 10, REASON_MAX = 64 };
+enum { SENTENCE_MAX = 500, QUOTE_MAX = 240, RESULT_MAX = 64 << 10 };
 
 /* The relay gives up after 10 minutes without the API; whatever holds it after that, nothing more comes. */
 #define RELAY_PATIENCE (11 * 60 * USEC_PER_SEC)
@@ -261,7 +261,9 @@ static void fail_workload(const struct view *v, struct run_seen *s, const struct
                                       : arena_printf(v->arena, "exited with status %lld",
                                                      (long long)p->exit_code);
 
-        if (reported(s, "Failed") && s->status.error)
+        if (reported(s, "Failed") && s->status.error && s->status.reason) /* it says what to do as well */
+                fail(s, s->status.reason, run_sentence(v, "%s", s->status.error));
+        else if (reported(s, "Failed") && s->status.error)
                 fail(s, "WorkloadFailed",
                      run_sentence(v, "the profiler reports a failure: %s; see %s",
                                   run_quote(v, str_of(s->status.error)), hint_logs(v, s)));
@@ -290,16 +292,6 @@ static void explain_deleted_job(const struct view *v, struct run_seen *s)
                           s->names->job));
 }
 
-/* What may stand as the reason of a condition, which the server checks. */
-static bool is_reason(const char *text)
-{
-        static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-        static const char more[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-        return *text && strchr(letters, *text) && strlen(text) <= REASON_MAX &&
-               text[strspn(text, more)] == '\0';
-}
-
 /* Recorded, and not because it was told to end: what the node did later does not matter. */
 static bool is_own_failure(const struct run_seen *s)
 {
@@ -312,6 +304,22 @@ static bool is_own_failure(const struct run_seen *s)
 static bool stage_was_told(const struct run_pod *p)
 {
         return p->stage_failed && p->asked_to_end && p->stage_code > 128;
+}
+
+/* One that prepares a pod may say why it cannot: "REASON: sentence". */
+static void explain_stage(const struct view *v, struct run_seen *s, const struct run_pod *p)
+{
+        struct str text = str_of(p->stage_message), word = str_split(&text, ':');
+        const char *logs = arena_printf(v->arena, "kubectl logs %s -c %s", p->object->name, p->stage);
+
+        if (text.n && run_reason_valid(word))
+                fail(s, arena_strndup(v->arena, word.p, word.n),
+                     run_sentence(v, "%s; see %s", run_quote(v, text), logs));
+        else
+                fail(s, "StageFailed",
+                     run_sentence(v, "the pod could not be prepared: %s exited with status %lld: %s; see %s",
+                                  p->stage, (long long)p->stage_code, run_quote(v, str_of(p->stage_message)),
+                                  logs));
 }
 
 /* The newest pod has ended, and not well. */
@@ -334,16 +342,11 @@ static void explain_end(const struct view *v, struct run_seen *s, const struct r
                         s, "Interrupted",
                         run_sentence(v, "the pod was deleted while it was prepared; start the run again"));
         else if (p->stage_failed)
-                fail(s, "StageFailed",
-                     run_sentence(v,
-                                  "the pod could not be prepared: stage exited with status %lld: %s; see "
-                                  "kubectl logs %s -c " RUN_STAGE_CONTAINER,
-                                  (long long)p->stage_code, run_quote(v, str_of(p->stage_message)),
-                                  p->object->name));
+                explain_stage(v, s, p);
         else if (was_interrupted(s, p) && !s->job)
                 explain_deleted_job(v, s); /* its pods go with it, and one may still have said so */
         else if (p->disruption && !is_own_failure(s))
-                fail_from_outside(s, is_reason(p->disruption) ? p->disruption : "Interrupted",
+                fail_from_outside(s, run_reason_valid(str_of(p->disruption)) ? p->disruption : "Interrupted",
                                   run_sentence(v, "the pod was taken from node %s: %s; start the run again",
                                                *p->node ? p->node : "(none)",
                                                run_quote(v, str_of(p->disruption_message))));
@@ -366,7 +369,7 @@ static void explain_pod(const struct view *v, struct run_seen *s, const struct r
                 return;
         }
         fail_from_outside(
-                s, is_reason(p->reason) ? p->reason : "PodFailed",
+                s, run_reason_valid(str_of(p->reason)) ? p->reason : "PodFailed",
                 run_sentence(
                         v,
                         "the pod was ended by node %s: %s: %s; start the run again when the node can bear it",

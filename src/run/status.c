@@ -244,6 +244,8 @@ static void read_error(const struct reading *r)
         for (size_t i = 0; !error && i < ARRAY_LEN(names); i++)
                 error = error_text(r, member(details, names[i]));
         r->s->error = error ? error : error_from_message(r->arena, r->s->message);
+        if (run_reason_valid(json_text(member(r->root, "reason"))))
+                r->s->reason = json_cstr(member(r->root, "reason"));
 }
 
 static size_t text_size(const struct json *j)
@@ -264,7 +266,8 @@ static bool is_known(const struct reading *r, const struct json *j)
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
                 if (str_eq(str_n(j->key, j->key_len), str_of(names[i])))
                         return true;
-        return r->s->error && str_eq(str_n(j->key, j->key_len), STR("error"));
+        return (r->s->error && str_eq(str_n(j->key, j->key_len), STR("error"))) ||
+               (r->s->reason && str_eq(str_n(j->key, j->key_len), STR("reason")));
 }
 
 /* What nobody here knows is passed on while the whole is small enough for the ConfigMap. */
@@ -384,6 +387,7 @@ struct json *run_status_json(struct arena *a, const struct run_status *s)
         if (s->overall >= 0)
                 json_set(a, j, "overallPercentage", json_double(a, s->overall));
         json_set(a, j, "error", json_string(a, s->error));
+        json_set(a, j, "reason", json_string(a, s->reason));
         json_foreach (other, s->others)
                 json_setn(a, j, str_n(other->key, other->key_len), json_copy(a, other));
         return j;
@@ -402,6 +406,19 @@ const struct run_plan *run_status_plan(struct arena *a, const struct run_status 
         alone->phases[0].weight = 1;
         snprintf(alone->phases[0].name, sizeof(alone->phases[0].name), "%s", s->phase);
         return alone;
+}
+
+bool run_reason_valid(struct str text)
+{
+        static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+        enum { LETTERS = 52, REASON_MAX = 64 };
+
+        if (!text.n || text.n > REASON_MAX || !memchr(letters, text.p[0], LETTERS))
+                return false;
+        for (size_t i = 1; i < text.n; i++)
+                if (!memchr(letters, text.p[i], sizeof(letters) - 1))
+                        return false;
+        return true;
 }
 
 double run_percentage(int64_t current_step, int64_t total_steps)

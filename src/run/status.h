@@ -17,6 +17,8 @@
  *                 not there
  *   error         of a Failed phase: `error`, else `details` (its error, message or reason, or itself when it is no
  *                 object), else the message without "Profiling failed: "
+ *   reason        of a Failed phase: one word that a condition may have as its reason ("CounterPermission"); any other text is as
+ *                 if not there
  *   details       kept as it is when it is an object of at most 4 KiB as text, otherwise left out
  *   unknown       members (at most 64) are kept when the whole still fits into RUN_STATUS_TEXT_MAX, otherwise left out; so
  *                 is `details`
@@ -58,7 +60,8 @@ struct run_status {
         uint64_t sequence;            /* 0: not said */
         const struct run_plan *plan;  /* as declared; NULL: none (see run_status_plan()) */
         double overall;               /* overallPercentage; below 0: not said */
-        const char *error; /* of a Failed phase; NULL: none. From `error`, `details`, or the message */
+        const char *error;  /* of a Failed phase; NULL: none. From `error`, `details`, or the message */
+        const char *reason; /* of a Failed phase; NULL: none */
         const struct json *details; /* NULL: none */
         const struct json *others;  /* an object: members that nobody here knows; NULL: none */
 };
@@ -71,6 +74,8 @@ struct json *run_status_json(struct arena *a, const struct run_status *s);
 /* The plan that counts: the declared one, or the nine-phase table when the phase is one of those, or one with this phase
  * alone. */
 const struct run_plan *run_status_plan(struct arena *a, const struct run_status *s);
+/* What may stand as the reason of a condition, which the server checks: 1 to 64 letters and digits, a letter first. */
+bool run_reason_valid(struct str text);
 /* currentStep / totalSteps * 100 with one decimal, rounded as Python's round() does; 0 when totalSteps is 0. */
 double run_percentage(int64_t current_step, int64_t total_steps);
 
@@ -111,11 +116,12 @@ struct run_report {
         int64_t gpus;          /* below 0: none */
         const char *mapping;   /* NULL: none */
         const char *error;     /* of Failed; NULL: readers take the message's */
+        const char *reason;    /* of Failed, see run_reason_valid(); NULL: none */
 };
 
 /* Writes the status file atomically (temporary file in the same directory, fsync, rename). False: it could not. */
 bool run_report(struct run_reporter *r, const struct run_report *report);
 /* Phase Complete, message NULL: "Profiling completed successfully". */
 bool run_report_complete(struct run_reporter *r, const char *message);
-/* Phase Failed, message "Profiling failed: ERROR", error cut at 500 bytes on a UTF-8 boundary. */
-bool run_report_failed(struct run_reporter *r, const char *error);
+/* Phase Failed, message "Profiling failed: ERROR", error cut at 500 bytes on a UTF-8 boundary. REASON may be NULL. */
+bool run_report_failed(struct run_reporter *r, const char *reason, const char *error);

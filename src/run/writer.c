@@ -97,6 +97,7 @@ static struct run_status compose(struct arena *a, const struct run_reporter *r,
                 .plan = r->plan ? r->plan : b->plan,
                 .overall = -1,
                 .error = cut(a, report->error, RUN_ERROR_MAX),
+                .reason = report->reason,
         };
         const struct run_plan *plan = s.plan ? s.plan : &RUN_PLAN_DGDR;
 
@@ -192,10 +193,11 @@ bool run_report_complete(struct run_reporter *r, const char *message)
         return run_report(r, &report);
 }
 
-bool run_report_failed(struct run_reporter *r, const char *error)
+bool run_report_failed(struct run_reporter *r, const char *reason, const char *error)
 {
         char message[RUN_ERROR_MAX + 32];
-        struct run_report report = {.phase = "Failed", .message = message, .gpus = -1, .error = error};
+        const struct run_report report = {
+                .phase = "Failed", .message = message, .gpus = -1, .error = error, .reason = reason};
 
         snprintf(message, sizeof(message), "Profiling failed: %.*s",
                  (int)utf8_cut(error, strlen(error), RUN_ERROR_MAX), error);

@@ -24,7 +24,8 @@ static void nothing_in_the_way(struct rig *r)
 }
 
 /* INVALID: what the kind says against the spec. */
-static struct json *settle_with(struct rig *r, const char *invalid, enum run_life life, const char *reason)
+static struct json *settle_as(struct rig *r, const char *invalid, bool renew, enum run_life life,
+                              const char *reason)
 {
         struct run_job job = {.pod_image = "p",
                               .run_dir = "/sonde/run",
@@ -38,6 +39,7 @@ static struct json *settle_with(struct rig *r, const char *invalid, enum run_lif
         decision_done(&r->d);
         run_read(&r->view, &KIND, run);
         run->invalid = invalid;
+        run->renew = renew;
         assert_true(run_plan(&r->view, &r->d, run, &job, &why));
         assert_null(why);
         if (!run_settle(&r->view, &r->d, run, &r->seen, status))
@@ -47,6 +49,11 @@ static struct json *settle_with(struct rig *r, const char *invalid, enum run_lif
         if (r->seen.sentence)
                 assert_in_range(strlen(r->seen.sentence), 10, 500);
         return status;
+}
+
+static struct json *settle_with(struct rig *r, const char *invalid, enum run_life life, const char *reason)
+{
+        return settle_as(r, invalid, false, life, reason);
 }
 
 static struct json *plan_and_settle(struct rig *r, enum run_life life, const char *reason)
@@ -803,6 +810,45 @@ static void edited_after_the_end(void **state)
         assert_null(json_at(status, "observedGeneration"));
 }
 
+/* Of a kind for which nothing has followed from the outcome yet. */
+static void edited_after_the_end_and_begun_anew(void **state)
+{
+        struct rig *r = *state;
+        struct json *status;
+
+        under_way(r, "{'image': 'a'}", ATTEMPT1 ", 'outcome': 'Failed', 'reason': 'NoGPU'",
+                  ", 'progress': {'job': 'r-run', 'attempt': 1}");
+        edit(r, "{'image': 'b'}", 2);
+        job(r, JOB("", "")); /* the one before has not quite ended */
+        settle_as(r, NULL, true, RUN_LIFE_FAILED, "NoGPU");
+        no_children(r);
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        server_has_no(r, &KUBE_JOB, "r-run-2");
+        status = settle_as(r, NULL, true, RUN_LIFE_WAITING, "Edited");
+        assert_run(r, status, 2, "r-run-2", 0);
+        assert_int_equal(json_int(status, "observedGeneration", 0), 2);
+        assert_true(told(r, "Edited"));
+}
+
+static void not_begun_anew(void **state)
+{
+        static const struct {
+                const char *spec, *invalid;
+                bool renew;
+        } cases[] = {{"{'image': 'b'}", NULL, false},
+                     {"{'image': 'b'}", "spec.image: is none", true},
+                     {"{'image': 'b', 'suspend': true}", NULL, true},
+                     {"{'image': 'b', 'cancel': true}", NULL, true},
+                     {"{'image': 'a'}", NULL, true}};
+        struct rig *r = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                under_way(r, "{'image': 'a'}", ATTEMPT1 ", 'outcome': 'Failed', 'reason': 'NoGPU'", "");
+                edit(r, cases[i].spec, 2);
+                settle_as(r, cases[i].invalid, cases[i].renew, RUN_LIFE_FAILED, "NoGPU");
+        }
+}
+
 /* ---- the end */
 
 static void the_outcome(void **state)
@@ -879,6 +925,8 @@ static const struct CMUnitTest tests[] = {
         T(controls_are_no_change),
         T(a_refused_change_counts_for_the_next_attempt),
         T(edited_after_the_end),
+        T(edited_after_the_end_and_begun_anew),
+        T(not_begun_anew),
         T(the_outcome),
         T(after_the_end_nothing_goes_on),
 };

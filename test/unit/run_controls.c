@@ -106,6 +106,9 @@ static void the_hash_is_of_what_is_run(void **state)
                                               "'5m', 'retries': 1, 'priorityClassName': 'x', 'runAsUser': 5, "
                                               "'loose': {'a': 1}}"));
         assert_false(streq(plain, hash_of(r, "{'image': 'b'}")));
+        assert_string_equal(hash_of(r, "{'part': {'loose': 1, 'a': 2}}"), hash_of(r, "{'part': {'a': 2}}"));
+        assert_false(streq(hash_of(r, "{'part': {'a': 2}}"), hash_of(r, "{'part': {'a': 3}}")));
+        assert_false(streq(hash_of(r, "{'part': 1}"), hash_of(r, "{'part': 2}")));
         assert_string_equal(hash_of(r, "{'a': {'x': 1, 'y': [{'p': 1, 'q': 2}]}, 'b': 2}"),
                             hash_of(r, "{'b': 2, 'a': {'y': [{'q': 2, 'p': 1}], 'x': 1}}"));
         assert_false(streq(hash_of(r, "{'a': [1, 2]}"), hash_of(r, "{'a': [2, 1]}")));

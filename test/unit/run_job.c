@@ -268,6 +268,24 @@ static void what_a_kind_adds(void **state)
 }
 
 /* The kubelet expands $(VAR): what we put in is meant as it is, what the request says is the request's. */
+static void more_init_containers(void **state)
+{
+        struct rig *r = *state;
+        struct run_job job = job_of(r, PLAIN);
+        const struct json *list, *c;
+
+        job.init = parse(r, "[{'name': 'fetch', 'image': 'i', 'command': ['/sonde/sonde-pod', 'x']}]");
+        plan(r, &job);
+        list = json_at(pod_of(r), "initContainers");
+        assert_int_equal(json_len(list), 2);
+        assert_string_equal(json_str(json_index(list, 0), "name"), "stage");
+        c = json_index(list, 1);
+        assert_string_equal(json_str(c, "name"), "fetch");
+        assert_json(r, json_at(c, "volumeMounts"),
+                    "[{'name': 'sonde', 'mountPath': '/sonde', 'readOnly': true}]");
+        assert_true(json_bool(json_at(c, "securityContext"), "runAsNonRoot", false));
+}
+
 static void dollars(void **state)
 {
         struct rig *r = *state;
@@ -549,6 +567,7 @@ static const struct CMUnitTest tests[] = {
         T(planned_twice_is_planned_the_same),
         T(the_job),
         T(what_a_kind_adds),
+        T(more_init_containers),
         T(dollars),
         T(what_the_request_has_already),
         T(ours_are_never_root),

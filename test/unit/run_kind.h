@@ -5,7 +5,7 @@
 
 #include "unit/run_objects.h"
 
-static const char *const free_members[] = {"loose", NULL};
+static const char *const free_members[] = {"loose", "part.loose", NULL};
 static const struct run_kind KIND = {"r-run", "r-status", "r-data", "r-access", free_members};
 
 static inline void given(struct rig *r, const char *spec, const char *status)

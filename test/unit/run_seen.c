@@ -135,6 +135,20 @@ static void stage_fails(void **state)
         assert_says(r->seen.sentence, "kubectl logs p -c stage");
 }
 
+/* What a kind has run before the workload may say it in a word. */
+static void what_prepares_the_workload_fails(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", JOB_FAILED("BackoffLimitExceeded")));
+        pod(r, POD("'phase': 'Failed', 'initContainerStatuses': [{'name': 'stage', 'state': {'terminated': "
+                   "{'exitCode': 0}}}, {'name': 'stage-workload', 'state': {'terminated': {'exitCode': 1, "
+                   "'message': 'CommandNotFound: /x is not in the image'}}}]"));
+        server_agrees(r);
+        see(r, RUN_LIFE_FAILED, "CommandNotFound");
+        assert_string_equal(r->seen.sentence, "/x is not in the image; see kubectl logs p -c stage-workload");
+}
+
 /* A pod that goes is no fault of what prepares it; one that was full before is. */
 static void stage_is_told_to_end(void **state)
 {
@@ -447,6 +461,19 @@ static void exit_status_from_the_kubelet_alone(void **state)
         server_agrees(r);
         see(r, RUN_LIFE_FAILED, "WorkloadFailed");
         assert_says(r->seen.sentence, "exited with status 3");
+}
+
+static void reported_failure_with_its_reason(void **state)
+{
+        struct rig *r = *state;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("1", "uid-p", "9", "Failed"),
+                   "{'phase': 'Failed', 'error': 'no GPU answers; plug one in', 'reason': 'NoGPU'}",
+                   "{'code': 1}");
+        see(r, RUN_LIFE_FAILED, "NoGPU");
+        assert_string_equal(r->seen.sentence, "no GPU answers; plug one in");
 }
 
 static void reported_failure_with_exit_0(void **state)
@@ -784,6 +811,7 @@ static const struct CMUnitTest tests[] = {
         T(images_and_configurations),
         T(being_prepared_is_nothing_special),
         T(stage_fails),
+        T(what_prepares_the_workload_fails),
         T(stage_is_told_to_end),
         T(running_without_status),
         T(running_with_status),
@@ -805,6 +833,7 @@ static const struct CMUnitTest tests[] = {
         T(job_complete_and_pod_gone),
         T(exit_status),
         T(exit_status_from_the_kubelet_alone),
+        T(reported_failure_with_its_reason),
         T(reported_failure_with_exit_0),
         T(out_of_memory),
         T(an_end_that_the_relay_lost_is_the_kubelet_s),

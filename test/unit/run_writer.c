@@ -147,7 +147,7 @@ static void a_run_ends(void **state)
         assert_string_equal(s.phase, "Complete");
         assert_int_equal(s.phase_number, 8);
         assert_string_equal(s.message, "Profiling completed successfully");
-        assert_true(run_report_failed(&d->reporter, "no GPU"));
+        assert_true(run_report_failed(&d->reporter, NULL, "no GPU"));
         s = status_of(d);
         assert_string_equal(s.phase, "Failed");
         assert_string_equal(s.message, "Profiling failed: no GPU");
@@ -155,11 +155,12 @@ static void a_run_ends(void **state)
         /* 3 bytes each: 166 fit into 500 */
         for (size_t i = 0; i + 3 < sizeof(error); i += 3)
                 memcpy(error + i, "\xE2\x82\xAC", 4);
-        assert_true(run_report_failed(&d->reporter, error));
+        assert_true(run_report_failed(&d->reporter, "NoGPU", error));
         s = status_of(d);
         assert_int_equal(strlen(s.error), 498);
         assert_int_equal(strlen(s.message), strlen("Profiling failed: ") + 498);
         assert_memory_equal(s.error, error, 498);
+        assert_string_equal(s.reason, "NoGPU");
 }
 
 static void what_readers_would_cut_is_cut(void **state)

@@ -234,7 +234,7 @@ int sla_run(const struct sla_run *r, struct err *err)
                 if (w->broken)
                         why.code = E_IO;
                 if (r->reporter)
-                        (void)run_report_failed(r->reporter, why.text);
+                        (void)run_report_failed(r->reporter, NULL, why.text);
         }
         profiling_done(w);
         if (ok < 0 && err)
