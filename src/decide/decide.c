@@ -41,7 +41,13 @@ void decision_done(struct decision *d)
 
 void decide_exist(struct decision *d, const struct kube_type *type, struct json *json, enum exist_how how)
 {
-        *vec_push(&d->exist) = (struct must_exist){type, json, how};
+        decide_exist_with_status(d, type, json, how, NULL);
+}
+
+void decide_exist_with_status(struct decision *d, const struct kube_type *type, struct json *json,
+                              enum exist_how how, struct json *status)
+{
+        *vec_push(&d->exist) = (struct must_exist){type, json, how, status};
 }
 
 void decide_absent(struct decision *d, const struct object *object)

@@ -38,6 +38,10 @@ enum want_kind {
         WANT_LOG,    /* the last lines of one container of a pod */
         WANT_PODS,   /* the pods of a Job (by its uid), as the server has them now */
         WANT_PRIORS, /* what the history knows of a shape, which is the name; never fails, and costs nothing twice */
+        WANT_LIST, /* objects with a label selector, which is the name; of a namespaced kind in the request's namespace;
+                        at most 5000, and an error when there are more */
+        WANT_ALL, /* the same, in all namespaces */
+        WANT_SCRAPE, /* the text at an address, which is the name: "http://10.0.0.7:9400/metrics"; at most 1 MiB within 3 s */
 };
 
 struct want {
@@ -48,9 +52,9 @@ struct want {
 
 struct answer {
         struct want want;
-        const struct json
-                *json;   /* WANT_OBJECT: the object, NULL: there is none. WANT_EVENTS, WANT_PODS: a list */
-        struct str text; /* WANT_LOG */
+        const struct json *
+                json; /* WANT_OBJECT: the object, NULL: there is none. WANT_EVENTS, _PODS, _LIST, _ALL: a list */
+        struct str text;             /* WANT_LOG, WANT_SCRAPE */
         const struct priors *priors; /* WANT_PRIORS; NULL: nothing is known */
         const char *error;           /* why it could not be had, and will not soon; NULL: it could */
 };
@@ -87,6 +91,8 @@ struct must_exist {
         const struct kube_type *type;
         struct json *json; /* metadata.name is set; owner and labels are added by the runtime */
         enum exist_how how;
+        struct json
+                *status; /* kept as given in its status subresource, once it is there; NULL: none of ours */
 };
 
 struct must_not_exist {
@@ -110,6 +116,9 @@ struct decision {
 void decision_done(struct decision *d);
 
 void decide_exist(struct decision *d, const struct kube_type *type, struct json *json, enum exist_how how);
+/* The same of a kind with a status subresource, which nobody but us writes. */
+void decide_exist_with_status(struct decision *d, const struct kube_type *type, struct json *json,
+                              enum exist_how how, struct json *status);
 void decide_absent(struct decision *d, const struct object *object);
 /* The same, and it is there until all that it owns is gone: a Job, until its pods are. */
 void decide_absent_foreground(struct decision *d, const struct object *object);

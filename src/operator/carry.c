@@ -67,6 +67,7 @@ void carry_send(struct task *t, struct kube_request *r, kube_done done)
         r->ns = t->ns;
         t->doing = r->verb;
         t->doing_type = r->type;
+        t->doing_part = r->subresource;
         if (r->verb != KUBE_GET) {
                 r->field_manager = t->rt->manager;
                 r->may_send = runtime_may_send;
@@ -85,6 +86,16 @@ struct json *carry_parse(struct task *t, const struct kube_answer *answer)
 const char *carry_version(struct task *t, const struct kube_answer *answer)
 {
         return meta_str(json_parse(&t->arena, answer->body, &KUBE_VERSION_LIMITS, NULL), "resourceVersion");
+}
+
+struct json *carry_body(struct task *t, const struct kube_type *type, const struct json *of)
+{
+        return json_build(
+                &t->arena,
+                "{'apiVersion': %s, 'kind': %s, 'metadata': {'name': %s, 'namespace': %s, 'uid': %s, "
+                "'resourceVersion': %s}}",
+                kube_api_version(type, &t->arena), type->kind, meta_str(of, "name"), t->ns,
+                meta_str(of, "uid"), meta_str(of, "resourceVersion"));
 }
 
 const char *carry_hash(struct task *t, const struct json *what)
@@ -212,20 +223,13 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
 static void send_status(struct task *t, struct json *status)
 {
         struct arena *a = &t->arena;
-        struct json *body;
-        const struct json *req = t->view.request;
+        struct json *body = carry_body(t, t->rt->c->type, t->view.request);
         struct kube_request r = {.verb = KUBE_APPLY,
                                  .type = t->rt->c->type,
                                  .name = t->name,
                                  .force = true,
                                  .metadata_only = true};
 
-        body = json_build(
-                a,
-                "{'apiVersion': %s, 'kind': %s, 'metadata': {'name': %s, 'namespace': %s, 'uid': %s, "
-                "'resourceVersion': %s}}",
-                kube_api_version(t->rt->c->type, a), t->rt->c->type->kind, t->name, t->ns,
-                meta_str(req, "uid"), meta_str(req, "resourceVersion"));
         if (t->rt->c->type->has_status) {
                 r.subresource = "status";
                 json_set(a, body, "status", status);

@@ -7,11 +7,16 @@
  *                  └── AlreadyExists ── GET ── not ours: NameConflict ─────────> next
  *                                        ├── ours, out of our watch's sight ──> apply
  *                                        ├── ours, of a kind that is not watched, the plan changed ──> as below
- *                                        └── ours (an answer was lost) ───────> next
- *   seen         as planned ───────────────────────────────────────────────────> next
+ *                                        └── ours (an answer was lost) ───────> status
+ *   seen         as planned, or to be made only once ─────────────────────────> status
  *                somebody changed it ─────────────────────────────────────────> apply
  *                the plan changed ── GET ── (fields to take over) PATCH ──────> apply
- *   apply        PATCH with uid and resourceVersion ───────────────────────────> next
+ *   apply        PATCH with uid and resourceVersion ──────────────────────────> status
+ *   status       none is planned, or it is there ──────────────────────────────> next
+ *                otherwise PATCH of /status with uid and resourceVersion ──────> next
+ *
+ * What was just created gets its status when it is seen. A member of the status that a later plan leaves out stays until
+ * something else of it differs: there is no hash of it.
  */
 
 static bool same_name(const struct json *x, const struct json *y)
@@ -56,13 +61,14 @@ static struct json *member_object(struct arena *a, struct json *o, const char *k
         return m ? m : json_set(a, o, key, json_object(a));
 }
 
-/* What the watches select by. */
+/* What the watches select by, and whose it is unless the plan says that itself. */
 static void label(struct task *t, struct json *meta)
 {
         struct arena *a = &t->arena;
         struct json *labels = member_object(a, meta, "labels");
 
-        json_set(a, labels, OPERATOR_LABEL_MANAGED_BY, json_string(a, "sonde"));
+        if (!json_at(labels, OPERATOR_LABEL_MANAGED_BY))
+                json_set(a, labels, OPERATOR_LABEL_MANAGED_BY, json_string(a, "sonde"));
         json_set(a, labels, OPERATOR_LABEL_CONTROLLER, json_string(a, t->rt->c->name));
 }
 
@@ -118,7 +124,32 @@ static void expect(struct task *t, const char *version)
                 reflector_hurry(t->target->reflector);
 }
 
+/* ---- what is kept: the object, or its status */
+
+static bool is_kept(const struct task *t, const struct json *object)
+{
+        if (t->of_status)
+                return contains(json_at(object, "status"), t->creating->status);
+        return contains(object, t->creating->json);
+}
+
+/* An object and its status are settled each by itself. */
+static const char *settled_name(struct task *t, const struct json *object)
+{
+        const char *uid = meta_str(object, "uid");
+
+        return uid && t->of_status ? arena_join(&t->arena, uid, "/", "status") : uid;
+}
+
+static bool is_settled(struct task *t, const struct json *object)
+{
+        return settled_known(t->item, settled_name(t, object), meta_str(object, "resourceVersion"),
+                             t->target_hash);
+}
+
 /* ---- apply */
+
+static bool keep_status(struct task *t, const struct json *found);
 
 static void on_applied(void *arg, const struct kube_answer *answer, const struct err *err)
 {
@@ -132,33 +163,68 @@ static void on_applied(void *arg, const struct kube_answer *answer, const struct
         }
         got = carry_parse(t, answer);
         expect(t, meta_str(got, "resourceVersion"));
-        if (meta_str(got, "uid") && !contains(got, t->creating->json))
-                settled_remember(t->item, meta_str(got, "uid"), meta_str(got, "resourceVersion"),
+        if (meta_str(got, "uid") && !is_kept(t, got))
+                settled_remember(t->item, settled_name(t, got), meta_str(got, "resourceVersion"),
                                  t->target_hash);
-        carry_next(t);
+        if (t->of_status || !keep_status(t, got))
+                carry_next(t);
+}
+
+/* With the uid and version of FOUND. */
+static const char *object_text(struct task *t, const struct json *found)
+{
+        struct arena *a = &t->arena;
+        struct json *o = t->creating->json, *meta = json_at(o, "metadata");
+        const char *text;
+
+        json_set(a, meta, "uid", json_string(a, meta_str(found, "uid")));
+        json_set(a, meta, "resourceVersion", json_string(a, meta_str(found, "resourceVersion")));
+        text = json_print(a, o);
+        json_remove(meta, "uid");
+        json_remove(meta, "resourceVersion");
+        return text;
+}
+
+static const char *status_text(struct task *t, const struct json *found)
+{
+        struct json *body = carry_body(t, t->creating->type, found);
+
+        json_set(&t->arena, body, "status", json_copy(&t->arena, t->creating->status));
+        return json_print(&t->arena, body);
 }
 
 /* Only if it is still the object FOUND, at FOUND's version: apply alone would adopt a stranger's. */
 static void apply(struct task *t, const struct json *found)
 {
-        struct arena *a = &t->arena;
-        struct json *o = t->creating->json, *meta = json_at(o, "metadata");
-        const char *uid = meta_str(found, "uid"), *version = meta_str(found, "resourceVersion");
-        struct kube_request r = {
-                .verb = KUBE_APPLY, .type = t->creating->type, .name = t->target_name, .force = true};
+        struct kube_request r = {.verb = KUBE_APPLY,
+                                 .type = t->creating->type,
+                                 .name = t->target_name,
+                                 .subresource = t->of_status ? "status" : NULL,
+                                 .force = true};
         struct err err = ERR_INIT;
 
-        if (!uid || !version) {
+        if (!meta_str(found, "uid") || !meta_str(found, "resourceVersion")) {
                 err_set(&err, E_PROTOCOL, "what the server said about %s is no object", t->target_name);
                 carry_failed(t, NULL, &err);
                 return;
         }
-        json_set(a, meta, "uid", json_string(a, uid));
-        json_set(a, meta, "resourceVersion", json_string(a, version));
-        r.body = str_of(json_print(a, o));
-        json_remove(meta, "uid");
-        json_remove(meta, "resourceVersion");
+        r.body = str_of(t->of_status ? status_text(t, found) : object_text(t, found));
         carry_send(t, &r, on_applied);
+}
+
+/* Last of all that is done about an object that is there. False: nothing, the caller goes on. */
+static bool keep_status(struct task *t, const struct json *found)
+{
+        if (!t->creating->status)
+                return false;
+        t->of_status = true;
+        if (is_kept(t, found))
+                return false;
+        t->target_hash = carry_hash(t, t->creating->status);
+        if (is_settled(t, found))
+                return false;
+        apply(t, found);
+        return true;
 }
 
 static void on_taken_over(void *arg, const struct kube_answer *answer, const struct err *err)
@@ -213,19 +279,13 @@ static bool has_plan(const struct task *t, const struct json *object)
         return streq(json_str(notes, OPERATOR_ANNOTATION_PLAN), t->target_hash);
 }
 
-static bool is_settled(const struct task *t, const struct json *object)
-{
-        return settled_known(t->item, meta_str(object, "uid"), meta_str(object, "resourceVersion"),
-                             t->target_hash);
-}
-
 /* Our own labels and the owner need no look: without them it would not be among the children. */
 static bool change(struct task *t, const struct object *seen)
 {
         struct kube_request look = {.verb = KUBE_GET, .type = seen->type, .name = seen->name};
         bool same_plan = has_plan(t, seen->json);
 
-        if ((same_plan && contains(seen->json, t->creating->json)) || is_settled(t, seen->json))
+        if ((same_plan && is_kept(t, seen->json)) || is_settled(t, seen->json))
                 return false;
         t->target_uid = seen->uid;
         dress(t, t->creating);
@@ -266,11 +326,11 @@ static bool in_sight(const struct task *t, const struct json *found)
 }
 
 /* What is watched is compared when it is seen; the rest only here. */
-static bool as_planned(const struct task *t, const struct json *found)
+static bool as_planned(struct task *t, const struct json *found)
 {
         if (t->target || t->creating->how == EXIST_ONCE)
                 return true;
-        return (has_plan(t, found) && contains(found, t->creating->json)) || is_settled(t, found);
+        return (has_plan(t, found) && is_kept(t, found)) || is_settled(t, found);
 }
 
 static void on_looked_at_existing(void *arg, const struct kube_answer *answer, const struct err *err)
@@ -292,7 +352,8 @@ static void on_looked_at_existing(void *arg, const struct kube_answer *answer, c
                 take_over(t, found);
         } else {
                 expect(t, meta_str(found, "resourceVersion"));
-                carry_next(t);
+                if (!keep_status(t, found))
+                        carry_next(t);
         }
 }
 
@@ -320,14 +381,15 @@ bool child_ensure(struct task *t, struct must_exist *e)
         const struct object *seen = view_child(&t->view, e->type, name);
         struct kube_request r = {.verb = KUBE_CREATE, .type = e->type, .metadata_only = true};
 
-        if (seen && e->how == EXIST_ONCE)
+        if (seen && e->how == EXIST_ONCE && !e->status)
                 return false;
         t->target = runtime_source(t->rt, e->type);
         t->target_name = name;
         t->creating = e;
+        t->of_status = false;
         t->target_hash = carry_hash(t, e->json);
         if (seen)
-                return change(t, seen);
+                return (e->how != EXIST_ONCE && change(t, seen)) || keep_status(t, seen->json);
         dress(t, e);
         r.body = str_of(json_print(&t->arena, e->json));
         carry_send(t, &r, on_created);

@@ -10,8 +10,13 @@
  *
  * Writes. What must exist and is not seen is created with POST; AlreadyExists means that an answer was lost (the object
  * is ours by its controlling owner's UID: go on) or that a stranger has the name (Stalled, reason NameConflict; it is
- * never touched). What is seen and differs is applied with its uid and resourceVersion. Deletes carry the uid. Status is
- * written only when it differs. Each write is asked for at the lease right before it leaves.
+ * never touched). What is seen and differs is applied with its uid and resourceVersion; so is the status that a plan gives a
+ * child, to its status subresource, once the child is there. Deletes carry the uid. Status is written only when it differs.
+ * Each write is asked for at the lease right before it leaves.
+ *
+ * Look-ups are made one after the other, but for scrapes, which go at the same time. While the server is disturbed they are
+ * made again later; what cannot be had is told the controller. A scrape is asked for once, by address and plain HTTP, with
+ * nothing of ours in it: whatever goes wrong is the answer.
  *
  * History. A decision's row is committed before its status is written; if that fails, so does the decision (backoff).
  * Priors are answered from the history's memory where they are there.
@@ -34,8 +39,8 @@
  * In a namespace that is being deleted nothing is made any more, and nothing is told. Lost lease: nothing is written.
  *
  * Children get, beside what the plan says: the request as controlling owner (a loose one the label sonde.dev/request, its
- * uid, instead: by that it is found and known as ours, and it outlives the request), the labels
- * app.kubernetes.io/managed-by=sonde and sonde.dev/controller=NAME (which the watches select by), and the annotation
+ * uid, instead: by that it is found and known as ours, and it outlives the request), the label sonde.dev/controller=NAME,
+ * which the watches select by, app.kubernetes.io/managed-by=sonde unless the plan says another one, and the annotation
  * sonde.dev/plan, a hash of what was planned, so that a changed plan is applied even where it only leaves something out.
  * A Job's pod template gets the two labels as well.
  *

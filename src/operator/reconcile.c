@@ -1,20 +1,14 @@
 #include "operator/runtime.h"
 
-enum {
-        ROUNDS_MAX = 8,   /* of look-ups for one decision */
-        LOOKUP_TRIES = 4, /* in a row, beside the client's own and with the queue's backoff between them */
-        LOG_TAIL_LINES = 50,
-        LOG_TAIL_BYTES = 16 * 1024,
-};
+enum { ROUNDS_MAX = 8 }; /* of look-ups for one decision */
 #define OWN_WRITE_RECHECK (2 * USEC_PER_SEC)
-
-static void decide(struct task *t);
 
 void task_free(struct task *t)
 {
         if (!t)
                 return;
         kube_cancel(t->call);
+        scrape_cancel(t);
         if (t->rt->op->cfg.history)
                 history_cancel(t->rt->op->cfg.history, t);
         decision_done(&t->decision);
@@ -109,175 +103,6 @@ static void gather(struct task *t, const struct cache_entry *entry)
         gather_children(t, entry->uid);
 }
 
-/* ---- look-ups */
-
-static void look_up_next(struct task *t);
-
-/* The server knows the kind, and has no such object. A 404 that names no kind says that the kind is not served. */
-static bool is_absent(struct arena *a, const struct kube_answer *got, const struct err *err)
-{
-        struct kube_status said;
-
-        if (err->code != E_NOT_FOUND)
-                return false;
-        kube_status_error(a, got->status, got->body, KUBE_GET, &said, NULL);
-        return said.kind[0];
-}
-
-static void take_answer(struct answer *answer, struct arena *a, const struct kube_answer *got,
-                        const struct err *err)
-{
-        struct err parse = ERR_INIT;
-
-        if (err && answer->want.kind == WANT_OBJECT && is_absent(a, got, err))
-                return;
-        if (err) {
-                answer->error = arena_strdup(a, err->text);
-                return;
-        }
-        if (answer->want.kind == WANT_LOG) {
-                answer->text = str_n(arena_strndup(a, got->body.p, got->body.n), got->body.n);
-                return;
-        }
-        answer->json = json_parse(a, got->body, NULL, &parse);
-        if (!answer->json)
-                answer->error = arena_strdup(a, parse.text);
-}
-
-/*
- * A server that is disturbed is no answer: what was asked for decides, and a guess in its place may leave things behind.
- * Not for ever, so that a kind that cannot be read does not hold up all else; nor for logs, which the node has.
- */
-static bool ask_again(struct task *t, const struct want *want, const struct err *err)
-{
-        switch (err->code) {
-        case E_CONNECT:
-        case E_LOST:
-        case E_TIMEOUT:
-        case E_TLS:
-        case E_PROTOCOL:
-        case E_AUTH:
-        case E_EXPIRED:
-        case E_BUSY:
-        case E_SERVER:
-                return want->kind != WANT_LOG &&
-                       queue_failures(t->rt->queue, str_of(t->item->key)) < LOOKUP_TRIES;
-        default:
-                return false;
-        }
-}
-
-static void on_lookup(void *arg, const struct kube_answer *got, const struct err *err)
-{
-        struct task *t = arg;
-        struct answer *answer;
-
-        t->call = NULL;
-        if (err && ask_again(t, &t->decision.wants[t->lookup], err)) {
-                LOG_WARN(loop_log(t->rt->op->cfg.loop), "A look-up failed; deciding again later",
-                         F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns),
-                         F_STR("name", t->name), F_ERR(err));
-                carry_later(t, got ? got->retry_after : 0);
-                return;
-        }
-        answer = vec_push(&t->answers);
-        answer->want = t->decision.wants[t->lookup++];
-        take_answer(answer, &t->arena, got, err);
-        look_up_next(t);
-}
-
-static void send_lookup(struct task *t, const struct want *want)
-{
-        struct kube_request r = {.verb = KUBE_GET, .type = want->type, .ns = t->ns, .name = want->name};
-        _cleanup_(buf_done) struct buf path = BUF_INIT(4096);
-
-        if (want->kind == WANT_EVENTS) {
-                r.verb = KUBE_LIST;
-                r.type = &KUBE_EVENT;
-                r.name = NULL;
-                r.field_selector = arena_printf(&t->arena, "regarding.uid=%s", want->uid);
-                r.limit = 100;
-        } else if (want->kind == WANT_PODS) {
-                r.verb = KUBE_LIST;
-                r.type = &KUBE_POD;
-                r.name = NULL;
-                r.label_selector = arena_printf(&t->arena, "controller-uid=%s", want->uid);
-                r.limit = 100;
-        } else if (want->kind == WANT_LOG) {
-                kube_path(&path, &KUBE_POD, t->ns, want->name, "log");
-                buf_printf(&path, "?tailLines=%d&limitBytes=%d&container=", LOG_TAIL_LINES, LOG_TAIL_BYTES);
-                buf_add_urlencoded(&path, str_of(want->container));
-                r.path = buf_cstr(&path);
-                r.type = NULL;
-        }
-        t->call = kube_send(t->rt->op->cfg.kube, &r, on_lookup, t);
-}
-
-/* ---- priors: from the history, mostly at once */
-
-static void on_priors(void *arg)
-{
-        struct task *t = arg;
-
-        t->priors_asked--;
-        if (!t->awaits_priors || t->priors_asked)
-                return;
-        t->awaits_priors = false;
-        look_up_next(t);
-}
-
-/* NULL: they are under way, on_priors() comes. */
-static const struct answer *ask_history(struct task *t, const struct want *want)
-{
-        struct history *history = t->rt->op->cfg.history;
-        struct answer *answer = arena_new(&t->arena, struct answer);
-        const struct priors *priors = NULL;
-
-        answer->want = *want;
-        if (!history)
-                return answer;
-        if (history_priors(history, want->name, on_priors, t, &priors) == 0) {
-                t->priors_asked++;
-                return NULL;
-        }
-        if (priors && priors->n)
-                answer->priors = arena_memdup(&t->arena, priors, sizeof(*priors));
-        return answer;
-}
-
-/* Who wants what is in memory anyway need not be called twice for it. */
-static const struct answer *recall(void *arg, const struct want *want)
-{
-        return want->kind == WANT_PRIORS ? ask_history(arg, want) : NULL;
-}
-
-static bool look_up_priors(struct task *t, const struct want *want)
-{
-        const struct answer *answer = t->priors_asked ? NULL : ask_history(t, want);
-
-        t->awaits_priors = !answer;
-        if (!answer)
-                return false;
-        *vec_push(&t->answers) = *answer;
-        t->lookup++;
-        return true;
-}
-
-static void look_up_next(struct task *t)
-{
-        while (t->lookup < t->decision.n_wants) {
-                const struct want *want = &t->decision.wants[t->lookup];
-
-                if (want->kind != WANT_PRIORS) {
-                        send_lookup(t, want);
-                        return;
-                }
-                if (!look_up_priors(t, want))
-                        return;
-        }
-        decide(t);
-}
-
 /* ---- decide */
 
 /* What was decided without the answers is not carried out, nor is the request forgotten. */
@@ -297,22 +122,21 @@ static bool wants_only_priors(const struct decision *d)
         return true;
 }
 
-static void decide(struct task *t)
+void reconcile_decide(struct task *t)
 {
         const struct controller *c = t->rt->c;
 
         decision_done(&t->decision);
-        t->lookup = 0;
         t->view.answers = t->answers.v;
         t->view.n_answers = t->answers.n;
-        t->view.recall = recall;
+        t->view.recall = lookup_recall;
         t->view.recall_arg = t;
         c->plan(&t->view, &t->decision);
         c->settle(&t->view, &t->decision);
         if (t->decision.n_wants == 0)
                 carry_out(t);
         else if (wants_only_priors(&t->decision) || t->rounds++ < ROUNDS_MAX)
-                look_up_next(t);
+                lookup_start(t);
         else
                 give_up_asking(t);
 }
@@ -360,5 +184,5 @@ void reconcile_start(struct runtime *rt, struct str key)
                 return;
         }
         t->view.now = loop_wall(rt->op->cfg.loop);
-        decide(t);
+        reconcile_decide(t);
 }

@@ -2,9 +2,11 @@
  * runtime.h - inside the operator: one controller's caches, queue and work.
  *
  *   runtime.c    caches, mapping of changes to requests, the pump
- *   reconcile.c  one request: gather, decide, look up
+ *   reconcile.c  one request: gather, decide
+ *   lookup.c     what a decision wants to know: of the server, of the history
+ *   scrape.c     the same, of an address in the cluster
  *   carry.c      one decision: the writes, one after the other
- *   child.c      one object that must exist: create, apply, or nothing
+ *   child.c      one object that must exist, and its status: create, apply, or nothing
  *   stall.c      what carrying out has run into, told on the request
  *   ownership.c  which of an object's fields are ours
  *   expect.c     what the cache has yet to see
@@ -69,7 +71,8 @@ struct expectation {
  */
 struct settled {
         struct settled *next;
-        char *uid, *version, *hash;
+        char *uid; /* of a child's status: "UID/status" */
+        char *version, *hash;
 };
 
 struct item {
@@ -78,6 +81,13 @@ struct item {
         struct task *task; /* NULL: not in work */
         char *ending;      /* uid of the request whose namespace is going; NULL: it is not */
         char key[];
+};
+
+/* A text that is being asked for. */
+struct scrape {
+        struct task *task;
+        const struct want *want;
+        struct http_client *client; /* NULL: none, or it has come */
 };
 
 enum reconcile_result { RESULT_SUCCESS, RESULT_ERROR, RESULT_REQUEUE, RESULT_REQUEUE_AFTER };
@@ -93,17 +103,21 @@ struct task {
         VEC(struct answer) answers;
         unsigned rounds;
         usec_t began;
-        size_t step; /* of carry.c */
-        size_t lookup;
+        size_t step;         /* of carry.c */
+        size_t lookup;       /* the want at hand; those for scrapes are passed by */
+        struct json *listed; /* by it, on the pages so far */
+        struct scrape scrapes[WANTS_MAX];
         unsigned priors_asked; /* calls of the history that are still to come */
         bool awaits_priors;    /* and goes on when they have come */
         bool recorded;         /* the decision's row is in the history */
         struct must_exist *creating;
         struct source *target; /* NULL: a kind that is not watched */
         const char *target_name, *target_uid, *target_hash;
+        bool of_status; /* what is kept is its status */
         struct kube_call *call;
         enum kube_verb doing; /* what was sent last */
         const struct kube_type *doing_type;
+        const char *doing_part; /* of it: "status"; NULL: the whole */
         const char *stalled_reason, *stalled_message;
         bool cleanup_refused; /* a delete */
 };
@@ -121,7 +135,18 @@ bool item_ends(const struct item *item, const char *uid);
 
 /* reconcile.c */
 void reconcile_start(struct runtime *rt, struct str key);
+void reconcile_decide(struct task *t); /* with the answers that are there */
 void task_free(struct task *t);
+
+/* lookup.c: all that the decision wants; then it is made again */
+void lookup_start(struct task *t);
+void lookup_scraped(struct task *t); /* one more answer is there */
+const struct answer *lookup_recall(void *task, const struct want *want);
+
+/* scrape.c */
+void scrape_start(struct task *t); /* all that the decision wants, at the same time */
+bool scrape_pending(const struct task *t);
+void scrape_cancel(struct task *t);
 
 /* carry.c */
 void carry_out(struct task *t);
@@ -133,6 +158,8 @@ void carry_later(struct task *t, usec_t retry_after);
 /* Fills in namespace, manager and the leader's check. */
 void carry_send(struct task *t, struct kube_request *r, kube_done done);
 struct json *carry_parse(struct task *t, const struct kube_answer *answer);
+/* apiVersion, kind and metadata to apply with: the uid and version of OF. */
+struct json *carry_body(struct task *t, const struct kube_type *type, const struct json *of);
 const char *carry_hash(struct task *t, const struct json *what);             /* 16 digits */
 const char *carry_version(struct task *t, const struct kube_answer *answer); /* of the object in the answer */
 

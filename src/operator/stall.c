@@ -40,14 +40,16 @@ void stall(struct task *t, const char *reason, const char *message)
 static const char *remedy(struct task *t, const struct kube_status *said)
 {
         bool apply = t->doing == KUBE_APPLY || t->doing == KUBE_PATCH_JSON;
+        const char *part = t->doing_part;
 
         if (strstr(said->message, "attempting to grant RBAC permissions not currently held"))
                 return "; grant the operator's account these permissions as well";
         if (strstr(said->message, " cannot ") && strstr(said->message, " resource "))
-                return arena_printf(&t->arena,
-                                    "; grant the operator's account the verb '%s' on '%s' of API group '%s'",
-                                    apply ? "patch" : kube_verb_name(t->doing), t->doing_type->plural,
-                                    t->doing_type->group);
+                return arena_printf(
+                        &t->arena,
+                        "; grant the operator's account the verb '%s' on '%s%s%s' of API group '%s'",
+                        apply ? "patch" : kube_verb_name(t->doing), t->doing_type->plural, part ? "/" : "",
+                        part ? part : "", t->doing_type->group);
         return "";
 }
 

@@ -168,6 +168,19 @@ static void children_are_found_by_type_and_name(void **state)
         assert_null(view_child(&r->view, &KUBE_CONFIGMAP, "x"));
 }
 
+static void a_child_may_have_a_status(void **state)
+{
+        struct rig *r = *state;
+        struct json *object = json_object(&r->arena), *status = json_object(&r->arena);
+
+        decide_exist(&r->decision, &KUBE_CONFIGMAP, object, EXIST_APPLY);
+        decide_exist_with_status(&r->decision, &KUBE_JOB, object, EXIST_ONCE, status);
+        assert_int_equal(r->decision.exist.n, 2);
+        assert_null(r->decision.exist.v[0].status);
+        assert_ptr_equal(r->decision.exist.v[1].status, status);
+        assert_int_equal(r->decision.exist.v[1].how, EXIST_ONCE);
+}
+
 static void events_are_formatted(void **state)
 {
         struct rig *r = *state;
@@ -180,9 +193,14 @@ static void events_are_formatted(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-        TEST(condition_of_a_new_request),          TEST(transition_time_moves_with_the_status_alone),
-        TEST(condition_set_twice_is_one),          TEST(conditions_that_are_no_list),
-        TEST(wants_are_bounded_and_told_once),     TEST(the_earliest_moment_counts),
-        TEST(children_are_found_by_type_and_name), TEST(events_are_formatted),
+        TEST(condition_of_a_new_request),
+        TEST(transition_time_moves_with_the_status_alone),
+        TEST(condition_set_twice_is_one),
+        TEST(conditions_that_are_no_list),
+        TEST(wants_are_bounded_and_told_once),
+        TEST(the_earliest_moment_counts),
+        TEST(children_are_found_by_type_and_name),
+        TEST(a_child_may_have_a_status),
+        TEST(events_are_formatted),
 };
 UNIT_MAIN(tests)

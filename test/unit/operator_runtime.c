@@ -484,6 +484,36 @@ static void a_delete_that_fails_is_tried_again(void **state)
         }
 }
 
+static void plan_with_labels(const struct view *v, struct decision *d)
+{
+        decide_exist(d, &KUBE_CONFIGMAP,
+                     json_build(v->arena,
+                                "{'metadata': {'name': 's', 'labels': {'app.kubernetes.io/managed-by': %s, "
+                                "'sonde.dev/controller': 'other'}}, 'spec': {'template': {}}}",
+                                ((const struct mind *)v->settings)->value),
+                     EXIST_APPLY);
+}
+
+/* Who manages it is the plan's to say, where it does; what the watches select by is not. */
+static void labels_of_the_plan(void **state)
+{
+        struct rig *r = *state;
+        struct request *q;
+        struct json *body, *labels;
+
+        r->mind.value = "upstream";
+        r->controller.plan = plan_with_labels;
+        begin(r);
+        q = api_find(&r->api, "POST", MAPS_NS);
+        body = json_parse(&q->arena, str_of(q->body), NULL, NULL);
+        labels = json_at(json_at(body, "metadata"), "labels");
+        assert_string_equal(json_str(labels, OPERATOR_LABEL_MANAGED_BY), "upstream");
+        assert_string_equal(json_str(labels, OPERATOR_LABEL_CONTROLLER), "test");
+        labels = json_at(json_path(body, "spec.template.metadata"), "labels");
+        assert_string_equal(json_str(labels, OPERATOR_LABEL_MANAGED_BY), "sonde");
+        assert_string_equal(json_str(labels, OPERATOR_LABEL_CONTROLLER), "test");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -507,5 +537,6 @@ static const struct CMUnitTest tests[] = {
         TEST(what_is_settled_is_bounded),
         TEST(deletes_carry_the_uid),
         TEST(a_delete_that_fails_is_tried_again),
+        TEST(labels_of_the_plan),
 };
 UNIT_MAIN(tests)
