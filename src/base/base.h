@@ -13,6 +13,7 @@
  *   log.h      structured log lines without secrets
  *   metrics.h  counters, gauges, histograms and their text exposition
  *   file.h     files: bounded reads, atomic replacement, descriptors that close themselves
+ *   spawn.h    programs as our children
  *
  * Out of memory: decided once, here. x*alloc() and arenas end the process with one line on standard error
  * and exit status 71. Nothing Sonde keeps is lost by that: every write is conditional and every decision is
@@ -33,6 +34,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/spawn.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "base/vec.h"

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { COPY_CHUNK = 1 << 20 };
 
 void fd_close(int fd)
 {
@@ -105,6 +108,57 @@ int file_replace(const char *path, struct str data, unsigned mode, struct err *e
                 return -1;
         }
         return sync_parent(path, err);
+}
+
+/* A sparse file may be larger than where it goes: its holes stay holes. */
+static void skip_hole(int from, int to)
+{
+        off_t here = lseek(from, 0, SEEK_CUR), data = lseek(from, here, SEEK_DATA);
+
+        if (data < 0 && errno == ENXIO) /* nothing but a hole is left */
+                data = lseek(from, 0, SEEK_END);
+        if (data > here)
+                (void)lseek(to, data - here, SEEK_CUR);
+}
+
+static int copy_all(int from, int to, struct err *err)
+{
+        ssize_t n;
+
+        do {
+                skip_hole(from, to);
+                n = sendfile(to, from, NULL, COPY_CHUNK);
+        } while (n > 0 || (n < 0 && errno == EINTR));
+        if (n < 0 || ftruncate(to, lseek(to, 0, SEEK_CUR)) < 0)
+                return err_errno(err, E_IO, errno, "cannot copy");
+        return 0;
+}
+
+static int copy_to(int from, const char *path, unsigned mode, struct err *err)
+{
+        _cleanup_(fd_close) int to = -1;
+
+        (void)unlink(path);
+        to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (to < 0)
+                return err_errno(err, E_IO, errno, "cannot create %s", path);
+        if (copy_all(from, to, err) < 0)
+                return err_wrap(err, "%s", path);
+        if (fchmod(to, mode) < 0)
+                return err_errno(err, E_IO, errno, "cannot give %s its mode", path);
+        return 0;
+}
+
+int file_copy(int from, const char *path, unsigned mode, struct err *err)
+{
+        _cleanup_(free_ptr) char *tmp = xasprintf("%s.%d.tmp", path, (int)getpid());
+        int ok = copy_to(from, tmp, mode, err);
+
+        if (ok == 0 && rename(tmp, path) < 0)
+                ok = err_errno(err, E_IO, errno, "cannot rename %s to %s", tmp, path);
+        if (ok < 0)
+                (void)unlink(tmp);
+        return ok;
 }
 
 int64_t file_counter(const char *path, const char *word)

@@ -9,6 +9,8 @@
 int file_read(const char *path, struct buf *out, struct err *err) _must_check_;
 /* Writes a temporary file beside PATH, fsyncs it, renames it over PATH and fsyncs the directory. */
 int file_replace(const char *path, struct str data, unsigned mode, struct err *err) _must_check_;
+/* Copies all that FROM has left to a temporary file of mode MODE beside PATH and renames it over PATH. */
+int file_copy(int from, const char *path, unsigned mode, struct err *err) _must_check_;
 /* The number after WORD in a file of lines "word number", as cgroups have them; below 0: it cannot be had. */
 int64_t file_counter(const char *path, const char *word);
 /* mkdir -p. */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <sys/pidfd.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -465,19 +464,6 @@ static void signal_fd_ready(struct io *io, uint32_t events)
                 if (signo < SIGNALS && loop->signals[signo].fn)
                         loop->signals[signo].fn(loop->signals[signo].arg, signo);
         }
-}
-
-void signals_reset(void)
-{
-        static const unsigned long by_default[4]; /* a kernel's struct sigaction */
-        sigset_t none;
-
-        /* Also the two that the C library keeps for itself and signal() does not touch: they may be ignored, too. */
-        for (int i = 1; i < NSIG; i++)
-                if (signal(i, SIG_DFL) == SIG_ERR)
-                        (void)syscall(SYS_rt_sigaction, i, by_default, NULL, sizeof(uint64_t));
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 int loop_on_signal(struct loop *loop, int signo, void (*fn)(void *arg, int signo), void *arg)

@@ -75,8 +75,6 @@ void defer_cancel(struct defer *d);
  * Children inherit the mask: signals_reset() there. SIGPIPE is left alone: this layer sends with MSG_NOSIGNAL.
  */
 int loop_on_signal(struct loop *loop, int signo, void (*fn)(void *arg, int signo), void *arg);
-/* All as at the start of a program, none blocked: for a child between fork() and exec(). */
-void signals_reset(void);
 
 /* ---- children, by pidfd. STATUS is waitpid()'s. */
 struct child;

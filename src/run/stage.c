@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +20,6 @@ enum {
         CTL_MODE = 0770, /* the containers of a pod share user or group */
         FIFO_MODE = 0660,
         DIR_MODE = 0775,
-        COPY_CHUNK = 1 << 20,
         HASH_MAX = 4096,
         STORED_MAX = 1 << 20,      /* of a ConfigMap */
         CHECKPOINT_MAX = 32 << 20, /* unpacked */
@@ -29,44 +27,13 @@ enum {
 
 /* ---- the binary */
 
-static int copy_all(int from, int to, struct err *err)
-{
-        ssize_t n;
-
-        do
-                n = sendfile(to, from, NULL, COPY_CHUNK);
-        while (n > 0 || (n < 0 && errno == EINTR));
-        return n < 0 ? err_errno(err, E_IO, errno, "cannot copy") : 0;
-}
-
-static int copy_to(int from, const char *path, struct err *err)
-{
-        _cleanup_(fd_close) int to = -1;
-
-        (void)unlink(path);
-        to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PROGRAM_MODE);
-        if (to < 0)
-                return err_errno(err, E_IO, errno, "cannot create %s", path);
-        if (copy_all(from, to, err) < 0)
-                return err_wrap(err, "%s", path);
-        if (fchmod(to, PROGRAM_MODE) < 0)
-                return err_errno(err, E_IO, errno, "cannot make %s executable", path);
-        return 0;
-}
-
 static int stage_program(const char *program, const char *target, struct err *err)
 {
-        _cleanup_(free_ptr) char *tmp = xasprintf("%s.%d.tmp", target, (int)getpid());
         _cleanup_(fd_close) int from = open(program, O_RDONLY | O_CLOEXEC);
 
         if (from < 0)
                 return err_errno(err, E_IO, errno, "cannot open %s", program);
-        if (copy_to(from, tmp, err) == 0 && rename(tmp, target) == 0)
-                return 0;
-        if (err->code == E_OK)
-                err_errno(err, E_IO, errno, "cannot rename %s to %s", tmp, target);
-        (void)unlink(tmp);
-        return -1;
+        return file_copy(from, target, PROGRAM_MODE, err);
 }
 
 /* ---- the control directory */

@@ -153,6 +153,15 @@ static int take_signals(struct supervisor *s, struct err *err)
 
 /* ---- the start */
 
+/* In the foreground of a terminal the workload must be there, too: in the same process group. */
+static bool in_foreground(void)
+{
+        for (int fd = 0; fd <= 2; fd++)
+                if (tcgetpgrp(fd) == getpgrp())
+                        return true;
+        return false;
+}
+
 /* So that nothing we open becomes somebody's standard output. */
 static void fill_standard_descriptors(void)
 {
@@ -222,7 +231,7 @@ int run_supervise(const struct run_command *c, const struct log *log)
         s->c = c;
         s->log = log;
         s->status = STATUS_NO_START;
-        s->own_group = !spawn_in_foreground();
+        s->own_group = !in_foreground();
         s->exit = (struct run_exit){.code = -1, .started_at = clock_wall(&s->clock)};
         if (getpid() != 1)
                 (void)prctl(PR_SET_CHILD_SUBREAPER, 1);

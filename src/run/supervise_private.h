@@ -1,5 +1,5 @@
 /*
- * supervise_private.h - the parts of `run`: output, the end of output, the control directory, starting, out of memory.
+ * supervise_private.h - the parts of `run`: output, the end of output, the control directory, out of memory.
  */
 #pragma once
 
@@ -75,22 +75,6 @@ struct message {
 };
 void message_open(struct message *m, const char *path);
 void message_write(const struct message *m, struct str text, const struct log *log);
-
-/* ---- supervise_spawn.c */
-
-struct spawn {
-        char *const *argv;
-        int out_fd, err_fd; /* become its 1 and 2 */
-        bool own_group;
-};
-
-/*
- * Starts the command with all signals as at the start of a program; it is killed when we die. Below 0: it was not
- * started, *RET_STATUS is what a shell would end with (126, 127).
- */
-int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_status, struct err *err) _must_check_;
-/* Whether we are in the foreground of a terminal: then so must be the workload, in the same process group. */
-bool spawn_in_foreground(void);
 
 /* ---- oom.c */
 

@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -40,54 +39,6 @@ int local_port(uint16_t *ret, struct err *err)
 
 /* ---- start */
 
-/* Where NAME is, to be freed: as execvp() finds it, but never by way of a shell. NULL: nowhere. */
-static char *find_program(const char *name)
-{
-        const char *path = getenv("PATH");
-        struct str rest = str_of(path && *path ? path : "/usr/local/bin:/usr/bin:/bin");
-
-        if (strchr(name, '/'))
-                return xstrdup(name);
-        while (rest.p && name[0]) {
-                struct str dir = str_split(&rest, ':');
-                char *file = xasprintf("%.*s%s%s", STR_ARG(dir), dir.n ? "/" : "", name);
-
-                if (access(file, X_OK) == 0)
-                        return file;
-                free(file);
-        }
-        return NULL;
-}
-
-static _noreturn_ void child(const char *program, char *const *argv, int log_fd, pid_t parent, int report_fd)
-{
-        int why = 0, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-        (void)setpgid(0, 0);
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(log_fd, STDOUT_FILENO) < 0 ||
-            dup2(log_fd, STDERR_FILENO) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-                why = errno;
-        else if (getppid() == parent) { /* else we died before the request was made */
-                signals_reset();
-                execv(program, argv);
-                why = errno;
-        }
-        (void)!write(report_fd, &why, sizeof(why));
-        _exit(127);
-}
-
-/* What the child says, or 0 when its exec has closed the pipe. */
-static int read_report(int fd)
-{
-        int why = 0;
-        ssize_t n;
-
-        do
-                n = read(fd, &why, sizeof(why));
-        while (n < 0 && errno == EINTR);
-        return n == sizeof(why) ? why : 0;
-}
-
 static int open_log(const char *file, struct err *err)
 {
         int fd = file ? open(file, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644)
@@ -98,32 +49,19 @@ static int open_log(const char *file, struct err *err)
 
 int local_start(char *const *argv, const char *log_file, struct local *ret, struct err *err)
 {
-        _cleanup_(free_ptr) char *program = find_program(argv[0]);
-        pid_t self = getpid();
-        int report[2], why;
+        _cleanup_(fd_close) int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        struct spawn spawn = {.argv = argv, .in_fd = null, .own_group = true};
 
         *ret = (struct local){.pidfd = -1, .log_fd = -1};
-        if (!program)
-                return err_set(err, E_CONFIG, "'%s' is not found in PATH", argv[0]);
+        if (null < 0)
+                return err_errno(err, E_IO, errno, "cannot open /dev/null");
         ret->log_fd = open_log(log_file, err);
         if (ret->log_fd < 0)
                 return -1;
-        if (pipe2(report, O_CLOEXEC) < 0)
-                return err_errno(err, E_IO, errno, "cannot make a pipe");
-        ret->pid = fork();
-        if (ret->pid == 0)
-                child(program, argv, ret->log_fd, self, report[1]);
-        close(report[1]);
-        if (ret->pid < 0) {
-                close(report[0]);
-                ret->pid = 0;
-                return err_errno(err, E_IO, errno, "cannot start '%s'", argv[0]);
-        }
-        why = read_report(report[0]);
-        close(report[0]);
+        spawn.out_fd = spawn.err_fd = ret->log_fd;
+        if (spawn_start(&spawn, &ret->pid, NULL, err) < 0)
+                return -1;
         ret->pidfd = (int)syscall(SYS_pidfd_open, ret->pid, 0);
-        if (why)
-                return err_errno(err, E_CONFIG, why, "cannot start '%s'", argv[0]);
         return ret->pidfd >= 0 ? 0 : err_errno(err, E_IO, errno, "cannot watch '%s'", argv[0]);
 }
 
