@@ -708,6 +708,25 @@ static bool settle_attempt(const struct view *v, struct decision *d, const struc
         return true;
 }
 
+bool run_abandon(const struct view *v, struct decision *d, const struct run *run, const char *reason,
+                 struct run_seen *ret, struct json *status)
+{
+        struct run now = *run;
+
+        if (!run_see(v, d, &run->names, ret))
+                return false;
+        if (ret->life != RUN_LIFE_SUCCEEDED) {
+                if (!record_is_known(v, d, run, ret))
+                        return false;
+                *ret = (struct run_seen){.life = RUN_LIFE_FAILED,
+                                         .reason = reason,
+                                         .names = &run->names,
+                                         .attempt = told_attempt(v, run)};
+        }
+        now.changed = false; /* what it was begun with does not matter any more */
+        return end(v, d, &now, ret, status);
+}
+
 /* Also an attempt that was cancelled before it had a Job. */
 static bool may_renew(const struct view *v, struct decision *d, const struct run *run)
 {

@@ -96,6 +96,12 @@ bool run_at_rest(const struct view *v, struct decision *d, const struct run *run
 bool run_settle(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
                 struct json *status);
 /*
+ * The kind wants no run any more, and nothing of it runs (run_at_rest(), or no Job was made): it ends as a failure for REASON, or
+ * as the success that was recorded meanwhile, told in *RET and status.run alone. False: look-ups are under way.
+ */
+bool run_abandon(const struct view *v, struct decision *d, const struct run *run, const char *reason,
+                 struct run_seen *ret, struct json *status);
+/*
  * Part of run_settle(), and to be called by itself where a request lives on after its run: observedGeneration follows, or the
  * change of a spec that was run already is refused.
  */

@@ -5,6 +5,7 @@
  *   run_pod.c       what the kubelet says about a pod
  *   run_seen.c      what everything together says about the run
  *   run_progress.c  how the request's status tells it
+ *   run_data.c      what it left
  *   run_controls.c  what the request says of it
  *   run_control.c   one attempt after another
  */

@@ -67,6 +67,14 @@ void run_project_map(struct json *map, struct arena *a);
  * before run_progress(). False: the look-up is under way, be called again.
  */
 bool run_result(const struct view *v, struct decision *d, struct run_seen *seen, struct json **ret);
+/*
+ * run_data.c: the data ConfigMap, looked up, in *RET. NULL: there is none, or it is what an earlier attempt left than that of
+ * STATUS. False: the look-up is under way, be called again.
+ */
+bool run_data(const struct view *v, struct decision *d, const char *name, const struct json *status,
+              const struct json **ret);
+/* A file that the run left there, also from the gzipped form, of at most 4 MiB. NULL text: ERR, E_NOT_FOUND if it left none. */
+struct str run_data_text(const struct view *v, const struct json *map, const char *key, struct err *err);
 
 /*
  * status.progress, one shape across kinds:

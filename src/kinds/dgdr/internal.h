@@ -14,8 +14,6 @@
 
 /* ---- spec.c */
 
-enum { DGDR_WRONG_MAX = 16 };
-
 #define DGDR_TARGET_DGD "dgd"
 
 struct dgdr_spec {

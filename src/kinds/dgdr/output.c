@@ -11,7 +11,6 @@
 #include "kinds/dgdr/spec_internal.h"
 #include "kinds/run_internal.h"
 #include "run/fence.h"
-#include "run/gzip.h"
 
 enum {
         TEXT_MAX = 4 << 20,     /* as the relay reads it */
@@ -27,50 +26,22 @@ static const struct json_limits OUTPUT_LIMITS = {.bytes = TEXT_MAX, .depth = 64,
 
 /* ---- the text */
 
-/* The relay lists what was too large for the ConfigMap. 0: it does not. */
-static int64_t size_of_left_out(const struct view *v, const struct json *data, const char *key)
-{
-        struct str text = json_text(json_at(data, RUN_KEY_ARTIFACTS));
-        const struct json *list = text.p ? json_parse(v->arena, text, &OUTPUT_LIMITS, NULL) : NULL;
-        const struct json *entry = json_find_named(list, key);
-
-        return entry && !json_bool(entry, "kept", true) ? json_int(entry, "size", 0) : 0;
-}
-
-static struct str unpacked(const struct view *v, struct str packed, const char *key, struct err *err)
-{
-        _cleanup_(buf_done) struct buf raw = BUF_INIT(TEXT_MAX), plain = BUF_INIT(TEXT_MAX);
-
-        if (!buf_add_unbase64(&raw, packed))
-                err_set(err, E_INVALID, "%s.gz is not in base64, or too large", key);
-        else if (gunzip_add(&plain, buf_str(&raw), err) < 0)
-                err_wrap(err, "%s.gz", key);
-        else
-                return str_n(arena_strndup(v->arena, plain.n ? plain.p : "", plain.n), plain.n);
-        return STR_NULL;
-}
-
 struct str dgdr_output_text(const struct view *v, const struct dgdr_spec *spec, const struct json *data_map,
                             const char **ret_key, struct err *err)
 {
         const char *const keys[] = {spec->use_mocker ? "mocker_config_with_planner.yaml"
                                                      : "config_with_planner.yaml",
                                     "final_config.yaml"};
-        const struct json *data = json_at(data_map, "data"), *binary = json_at(data_map, "binaryData");
 
         for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-                struct str text = json_text(json_at(data, keys[i]));
-                struct str packed = json_text(json_at(binary, arena_join(v->arena, keys[i], ".gz", "")));
-                int64_t size = text.p || packed.p ? 0 : size_of_left_out(v, data, keys[i]);
+                struct err why = ERR_INIT;
+                struct str text = run_data_text(v, data_map, keys[i], &why);
 
                 *ret_key = keys[i];
                 if (text.p)
                         return text;
-                if (packed.p)
-                        return unpacked(v, packed, keys[i], err);
-                if (size) {
-                        err_set(err, E_TOO_LARGE, "%s has %lld bytes, too many to be kept", keys[i],
-                                (long long)size);
+                if (why.code != E_NOT_FOUND) {
+                        err_set(err, why.code, "%s", why.text);
                         return STR_NULL;
                 }
         }

@@ -259,20 +259,10 @@ static bool hold_generation(struct turn *t)
         return true;
 }
 
-/* Not what an earlier attempt left: its relay may have been the last that could write. */
-static bool is_of_run(const struct turn *t, const struct object *map)
-{
-        const char *wrote = json_str(json_at(map->json, "data"), RUN_KEY_POD);
-        const char *ran = json_str(json_at(t->status, "progress"), "podUID");
-
-        return run_is_ours(t->v, map->json) && (!wrote || !*wrote || streq(wrote, ran));
-}
-
 /* The run has succeeded. False: look-ups are under way, or objects are made first. */
 static bool generate(struct turn *t)
 {
-        enum run_look look;
-        const struct object *map;
+        const struct json *map;
         struct dgdr_output output;
         struct err err = ERR_INIT;
         const char *key = NULL;
@@ -280,12 +270,9 @@ static bool generate(struct turn *t)
 
         if (hold_generation(t))
                 return true;
-        map = run_look_up(t->v, t->d, &KUBE_CONFIGMAP, t->kind.data_map, &look);
-        if (look == LOOK_FAILED)
-                decide_again_at(t->d, usec_add(t->v->now, RUN_LOOK_AGAIN));
-        if (look != LOOK_DONE)
+        if (!run_data(t->v, t->d, t->kind.data_map, t->status, &map))
                 return false;
-        text = dgdr_output_text(t->v, &t->spec, map && is_of_run(t, map) ? map->json : NULL, &key, &err);
+        text = dgdr_output_text(t->v, &t->spec, map, &key, &err);
         if (!text.p) {
                 fail_generation(t, run_sentence(t->v, "%s; see configmap/%s and the profiler's log", err.text,
                                                 t->kind.data_map));

@@ -9,12 +9,8 @@
 
 #define DEFAULT_KEY "disagg.yaml"
 
-enum {
-        CONTROLS_WRONG_MAX = 8,
-        SHOWN_MAX = 60,
-        /* Upstream's profiler refuses a deployment whose name and longest component have more together. */
-        NAMES_MAX = 45,
-};
+/* Upstream's profiler refuses a deployment whose name and longest component have more together. */
+enum { NAMES_MAX = 45 };
 
 /* ---- reading */
 
@@ -73,67 +69,7 @@ void dgdr_spec_read(const struct view *v, struct dgdr_spec *ret)
         read_profiling(json_at(spec, "profilingConfig"), ret);
 }
 
-/* ---- telling */
-
-const char *shown(struct arena *a, const char *text)
-{
-        size_t n = strlen(text), cut = utf8_cut(text, n, SHOWN_MAX);
-        char *copy = arena_strndup(a, text, cut);
-
-        for (char *p = copy; *p; p++)
-                if ((unsigned char)*p < ' ' || *p == 0x7F)
-                        *p = ' ';
-        return arena_printf(a, "'%s%s'", copy, cut < n ? "..." : "");
-}
-
-const char *shown_json(struct arena *a, const struct json *value)
-{
-        if (!value)
-                return "missing";
-        if (json_cstr(value))
-                return shown(a, json_cstr(value));
-        if (json_is(value, JSON_OBJECT) || json_is(value, JSON_ARRAY))
-                return arena_printf(a, "an %s", json_type_name(value->type));
-        return shown(a, json_print(a, value));
-}
-
-void wrong(struct wrongs *w, const char *path, const char *fmt, ...)
-{
-        const char *what;
-        va_list ap;
-
-        va_start(ap, fmt);
-        what = arena_vprintf(w->arena, fmt, ap);
-        va_end(ap);
-        /* 32: for what is said about those that are left out */
-        if (w->n == DGDR_WRONG_MAX || w->left_out ||
-            w->text.n + strlen(path) + strlen(what) + 4 > DGDR_WHY_MAX - 32) {
-                w->left_out++;
-                return;
-        }
-        buf_printf(&w->text, "%s%s: %s", w->n++ ? "; " : "", path, what);
-}
-
-static const char *told(struct wrongs *w)
-{
-        if (w->left_out)
-                buf_printf(&w->text, "%sand %zu more", w->n ? "; " : "", w->left_out);
-        return w->text.n ? arena_strndup(w->arena, w->text.p, w->text.n) : NULL;
-}
-
 /* ---- checking what stands in the request */
-
-static void check_controls(const struct view *v, struct wrongs *w)
-{
-        const char *sentences[CONTROLS_WRONG_MAX];
-        size_t n = run_controls_check(v, sentences, ARRAY_LEN(sentences));
-
-        for (size_t i = 0; i < MIN(n, ARRAY_LEN(sentences)); i++) {
-                struct str rest = str_of(sentences[i]), path = str_split(&rest, ':');
-
-                wrong(w, arena_strndup(w->arena, path.p, path.n), "%.*s", STR_ARG(str_trim(rest)));
-        }
-}
 
 static void check_model(struct wrongs *w, const struct dgdr_spec *spec)
 {
@@ -316,7 +252,7 @@ static bool check_volume(const struct view *v, struct decision *d, struct wrongs
 bool dgdr_spec_check(const struct view *v, struct decision *d, const struct dgdr_spec *spec, bool look,
                      const char **why)
 {
-        struct wrongs w = {.arena = v->arena, .text = BUF_INIT(DGDR_WHY_MAX)};
+        struct wrongs w = WRONGS_INIT(v->arena);
         struct str base = STR_NULL;
         bool known;
 
@@ -329,8 +265,9 @@ bool dgdr_spec_check(const struct view *v, struct decision *d, const struct dgdr
         check_pod(&w, spec);
         check_overrides(&w, v, spec);
         check_deployment_name(&w, v, spec, base);
-        check_controls(v, &w);
-        *why = known ? told(&w) : NULL;
-        buf_done(&w.text);
+        check_controls(&w, v);
+        *why = wrongs_told(&w);
+        if (!known)
+                *why = NULL;
         return known;
 }
