@@ -2,6 +2,7 @@
  * probe - the profilers: measuring a process, a GPU program, an inference server.
  *
  *   load/load.h  the LLM load generator: OpenAI-compatible streaming, open and closed loop, times taken at the socket
+ *   ncu/ncu.h    a CUDA program under Nsight Compute: collects, reads every layout there is, says what bounds it
  *   sim/sim.h    the simulated inference engine, with a known performance model and the truth it must measure
  *   sla/sla.h    the SLA profiler: the seven phases over temporary deployments, an endpoint, a process or the simulation
  *
@@ -9,7 +10,6 @@
  *
  *   probe  any command, built-in algorithm or framework adapter: wall, user, system, peak memory, faults, switches,
  *          I/O, cgroup and hardware counters where the kernel allows, of the whole process tree, once an iteration
- *   ncu    an executable under Nsight Compute: collects, imports every CSV layout, classifies what bounds it
  *
  * Each reports through the run protocol (src/run/), leaves its result and checkpoint in the run directory, and is
  * also a command that a person can use by hand.
@@ -21,5 +21,6 @@
 #pragma once
 
 #include "probe/load/load.h"
+#include "probe/ncu/ncu.h"
 #include "probe/sim/sim.h"
 #include "probe/sla/sla.h"
