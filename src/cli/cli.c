@@ -38,7 +38,7 @@ static int list(FILE *to, const struct program *program, int status)
         for (size_t i = 0; i < ARRAY_LEN(tables); i++)
                 for (const struct command *c = tables[i]; c->name; c++)
                         if (c->summary)
-                                fprintf(to, "  %-12s %s\n", c->name, c->summary);
+                                fprintf(to, "  %-14s %s\n", c->name, c->summary);
         fprintf(to, "\n'%s help COMMAND' tells more about one.\n", cli_name());
         return status;
 }

@@ -30,6 +30,7 @@ struct program {
 
 int cmd_load(int argc, char **argv);
 int cmd_manifests(int argc, char **argv);
+int cmd_ncu(int argc, char **argv);
 int cmd_node_pod(int argc, char **argv);
 int cmd_operator(int argc, char **argv);
 int cmd_relay(int argc, char **argv);
@@ -40,6 +41,7 @@ int cmd_sla(int argc, char **argv);
 int cmd_sla_pick(int argc, char **argv);
 int cmd_sla_plan(int argc, char **argv);
 int cmd_stage(int argc, char **argv);
+int cmd_stage_workload(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 

@@ -56,6 +56,14 @@ static struct json *read_env(struct arena *a, const char *const *env, size_t n)
         return list;
 }
 
+/* As upstream has it: an environment variable of the operator's names the image that has Nsight Compute. */
+static const char *runner_image(void)
+{
+        const char *image = getenv(CUDA_RUNNER_ENV);
+
+        return image && *image ? image : CUDA_RUNNER_DEFAULT;
+}
+
 struct operators *operators_new(const struct operators_config *config, struct err *err)
 {
         _cleanup_(operators_free) struct operators *o = xcalloc(1, sizeof(*o));
@@ -71,6 +79,9 @@ struct operators *operators_new(const struct operators_config *config, struct er
 
         o->settings.dgdr.pod_image = config->pod_image;
         o->settings.dgdr.env = read_env(&o->arena, config->env, config->n_env);
+        o->settings.cuda = (struct cuda_settings){.pod_image = config->pod_image,
+                                                  .runner_image = arena_strdup(&o->arena, runner_image()),
+                                                  .env = o->settings.dgdr.env};
         oc.n_controllers = kinds_controllers(&o->settings, o->controllers);
         for (size_t i = 0; i < oc.n_controllers; i++)
                 o->list[i] = &o->controllers[i];

@@ -6,12 +6,14 @@
 
 static const struct command commands[] = {
         {"load", "measure an inference server under load", cmd_load},
+        {"ncu", "say what bounds a CUDA program, by Nsight Compute", cmd_ncu},
         {"relay", "copy what a run reports into its ConfigMaps", cmd_relay},
         {"report", "write the status file, from a script", cmd_report},
         {"run", "run a workload and record how it ended", cmd_run},
         {"sim", "serve as a simulated inference engine, or tell what it must measure", cmd_sim},
         {"sla", "find the mapping of a model that meets its latency targets", cmd_sla},
         {"stage", "prepare a pod for a run", cmd_stage},
+        {"stage-workload", "copy a program and its libraries out of its image", cmd_stage_workload},
         {0},
 };
 

@@ -70,21 +70,44 @@ static const struct json *told_by(const struct json *status, const char *member)
         return json_at(own, member) ? own : common;
 }
 
+static const struct json *condition(const struct json *status, const char *type, const char *value)
+{
+        json_foreach (c, json_at(status, "conditions"))
+                if (streq(json_str(c, "type"), type) && streq(json_str(c, "status"), value))
+                        return c;
+        return NULL;
+}
+
+/* What it waits for, in the place of what is done. */
+static void add_wait(struct buf *line, const struct json *status)
+{
+        const struct json *waits = condition(status, "Progressing", "False");
+        const char *message = json_str_or(waits, "message", "");
+
+        if (*message)
+                buf_printf(line, "  waits: %s", message);
+}
+
 /* dgdr/NAME  STATE  PHASE 3/7  41 %  5/12  MESSAGE */
 static void describe(struct buf *line, const struct request *q, const struct json *status)
 {
         double percent;
         const struct json *phase = told_by(status, "phase"), *step = told_by(status, "totalSteps");
+        const char *state = json_str(status, q->kind->state);
 
         buf_adds(line, q->label);
-        add_word(line, json_str(status, "state"));
-        add_word(line, json_str(phase, "phase"));
+        add_word(line, state);
+        if (!streq(json_str(phase, "phase"), state))
+                add_word(line, json_str(phase, "phase"));
         if (json_str(phase, "phase"))
                 add_of(line, told_by(status, "totalPhases"), " ", "phaseNumber", "totalPhases");
         if (json_to_double(json_at(json_at(status, "progress"), "percent"), &percent))
                 buf_printf(line, "  %.0f %%", percent);
         add_of(line, step, "  ", "currentStep", "totalSteps");
-        add_word(line, json_str(told_by(status, "message"), "message"));
+        if (json_str(told_by(status, "message"), "message"))
+                add_word(line, json_str(told_by(status, "message"), "message"));
+        else if (!condition(status, "Ready", "True") && !condition(status, "Stalled", "True"))
+                add_wait(line, status);
 }
 
 /* Time of day of "2026-07-01T14:03:22Z". */
@@ -112,14 +135,6 @@ static void tell(struct request *q, const struct json *status)
 
 /* ---- the end */
 
-static const struct json *condition(const struct json *object, const char *type, const char *value)
-{
-        json_foreach (c, json_at(json_at(object, "status"), "conditions"))
-                if (streq(json_str(c, "type"), type) && streq(json_str(c, "status"), value))
-                        return c;
-        return NULL;
-}
-
 static bool is_observed(const struct request *q, const struct json *object)
 {
         return json_int(json_at(object, "status"), "observedGeneration", 0) >= q->generation;
@@ -128,7 +143,7 @@ static bool is_observed(const struct request *q, const struct json *object)
 /* The condition if it is True, and about the spec as it was applied or as somebody changed it since. */
 static const struct json *is_true(const struct request *q, const struct json *object, const char *type)
 {
-        const struct json *c = condition(object, type, "True");
+        const struct json *c = condition(json_at(object, "status"), type, "True");
 
         return c && (is_observed(q, object) || json_int(c, "observedGeneration", 0) >= q->generation) ? c
                                                                                                       : NULL;
@@ -137,7 +152,8 @@ static const struct json *is_true(const struct request *q, const struct json *ob
 /* The operator's own reasons, of a condition that goes when somebody has mended it. */
 static bool is_retried(const struct json *stalled)
 {
-        static const char *const reasons[] = {"NameConflict", "KindNotInstalled", "Forbidden"};
+        static const char *const reasons[] = {"NameConflict", "KindNotInstalled", "KindOutdated",
+                                              "Forbidden"};
 
         for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
                 if (streq(json_str(stalled, "reason"), reasons[i]))
@@ -147,7 +163,7 @@ static bool is_retried(const struct json *stalled)
 
 static bool is_final(const struct request *q, const struct json *object)
 {
-        const char *state = json_str(json_at(object, "status"), "state");
+        const char *state = json_str(json_at(object, "status"), q->kind->state);
 
         for (const char *const *s = q->kind->final_states; s && *s; s++)
                 if (streq(state, *s))
@@ -172,9 +188,10 @@ static void tell_end(struct up_requests *r, struct request *q, enum end end, con
 /* It had ended with another spec than was applied now, and does nothing about that: true, and it is told. */
 static bool is_not_taken(struct up_requests *r, struct request *q, const struct json *object)
 {
-        const struct json *refused = condition(object, "SpecAccepted", "False");
-        const struct json *stalled = condition(object, "Stalled", "True");
-        bool over = condition(object, "Ready", "True") || (stalled && !is_retried(stalled));
+        const struct json *status = json_at(object, "status");
+        const struct json *refused = condition(status, "SpecAccepted", "False");
+        const struct json *stalled = condition(status, "Stalled", "True");
+        bool over = condition(status, "Ready", "True") || (stalled && !is_retried(stalled));
 
         if (over && json_int(refused, "observedGeneration", -1) == q->generation) {
                 tell_end(r, q, FAILED, json_str_or(refused, "reason", "SpecChangeRejected"),

@@ -41,13 +41,16 @@ enum want_kind {
         WANT_LIST, /* objects with a label selector, which is the name; of a namespaced kind in the request's namespace;
                         at most 5000, and an error when there are more */
         WANT_ALL, /* the same, in all namespaces */
-        WANT_SCRAPE, /* the text at an address, which is the name: "http://10.0.0.7:9400/metrics"; at most 1 MiB within 3 s */
+        WANT_SCRAPE, /* the text at an address, which is the name: "http://10.0.0.7:9400/metrics", none of a link; at most
+                        1 MiB within 3 s */
 };
 
 struct want {
         enum want_kind kind;
         const struct kube_type *type; /* of the object */
         const char *name, *uid, *container;
+        /* WANT_LIST, WANT_ALL: leaves of each object what is looked at, as thousands are in memory at once; may be NULL */
+        void (*project)(struct json *object, struct arena *a);
 };
 
 struct answer {
@@ -116,7 +119,10 @@ struct decision {
 void decision_done(struct decision *d);
 
 void decide_exist(struct decision *d, const struct kube_type *type, struct json *json, enum exist_how how);
-/* The same of a kind with a status subresource, which nobody but us writes. */
+/*
+ * The same of a kind with a status subresource, which nobody but us writes. A status that is another one at each decision (what
+ * was just scraped) is written each time, and each write brings the next decision at once, also while something behind it fails.
+ */
 void decide_exist_with_status(struct decision *d, const struct kube_type *type, struct json *json,
                               enum exist_how how, struct json *status);
 void decide_absent(struct decision *d, const struct object *object);

@@ -5,13 +5,20 @@ static struct controller make_dgdr(const struct kinds_settings *settings)
         return dgdr_controller(&settings->dgdr);
 }
 
+static struct controller make_cuda(const struct kinds_settings *settings)
+{
+        return cuda_controller(&settings->cuda);
+}
+
 static const char *const dgdr_final[] = {"Failed", "DeploymentDeleted", NULL};
+static const char *const cuda_final[] = {"Succeeded", NULL};
 
 static const struct {
         struct kind kind;
         struct controller (*make)(const struct kinds_settings *settings);
 } table[] = {
-        {{&DGDR, "dgdr", dgdr_final}, make_dgdr},
+        {{&DGDR, "dgdr", "state", dgdr_final}, make_dgdr},
+        {{&CUDAEXPERIMENT, "cudaexp", "phase", cuda_final}, make_cuda},
 };
 
 _Static_assert(ARRAY_LEN(table) <= KINDS_MAX, "the callers have room for all kinds");

@@ -1,10 +1,10 @@
 /*
  * kinds - one folder a kind of request: its spec, its plan, its settle.
  *
- *   dgdr           DynamoGraphDeploymentRequest   nvidia.com/v1alpha1
+ *   dgdr           DynamoGraphDeploymentRequest          nvidia.com/v1alpha1
+ *   cuda           CUDAExperiment and WorkloadProfile    gpu.scheduler.io/v1alpha1
  *
- * To come: cudaexperiment (CUDAExperiment and its WorkloadProfile, gpu.scheduler.io/v1alpha1) and algorithm
- * (AlgorithmProfiling and AlgorithmComparison, dprofiler.io/v1alpha1).
+ * To come: algorithm (AlgorithmProfiling and AlgorithmComparison, dprofiler.io/v1alpha1).
  *
  * What a kind owns: reading its spec with defaults and all refusals at once; plan, which says what objects must
  * exist for a run; settle, which says what pods, ConfigMaps and Job mean for the request: status, conditions,
@@ -14,25 +14,29 @@
  *   run_control.h  what every request says about its run, and one attempt after another
  *   run_job.h      what every plan shares: the objects of a run
  *   run_seen.h     what every settle shares: what they say about it
+ *   wrongs.h       what is wrong with a spec
  *
  * What it must not do: ask for the clock, randomness or the network (everything a decision may use is passed in, see
  * src/decide/); remember anything between two calls; make up a name that a second call would not make again.
  */
 #pragma once
 
+#include "kinds/cuda/cuda.h"
 #include "kinds/dgdr/dgdr.h"
 #include "kinds/run_control.h"
 
 /* What every controller is told, kind by kind. */
 struct kinds_settings {
         struct dgdr_settings dgdr;
+        struct cuda_settings cuda;
 };
 
 struct kind {
         const struct kube_type *type;
         const char *label; /* how it is told in a line: "dgdr" */
-        const char *const
-                *final_states; /* status.state in which it stays whatever its spec says; NULL ends */
+        const char *state; /* the member of status that says where it is: "state" */
+        /* Values of that in which it stays whatever its spec says; NULL ends. */
+        const char *const *final_states;
 };
 
 enum { KINDS_MAX = 8 };

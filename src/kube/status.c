@@ -36,6 +36,9 @@ static enum err_code server_error_code(const struct kube_status *s)
         /* etcd's refusal comes as a 500 without a reason, and would be refused again for ever. */
         if (strstr(s->message, "request is too large"))
                 return E_TOO_LARGE;
+        /* So does an apply of what the kind's schema does not have. */
+        if (strstr(s->message, "field not declared in schema"))
+                return E_REFUSED;
         /* A list at a version the server has not reached: after an etcd restore it may never come. */
         if (streq(s->cause, "ResourceVersionTooLarge") || strstr(s->message, "Too large resource version"))
                 return E_EXPIRED;

@@ -147,8 +147,9 @@ static int take_item(void *arg, struct str text, struct err *err)
 {
         struct page *p = arg;
         struct task *t = p->t;
-        const char *what = wanted(t)->type->plural;
-        const struct json *object;
+        const struct want *want = wanted(t);
+        const char *what = want->type->plural;
+        struct json *object;
 
         if (json_len(t->listed) == LIST_MAX)
                 return err_set(err, E_TOO_LARGE, "more than %d %s", LIST_MAX, what);
@@ -158,6 +159,8 @@ static int take_item(void *arg, struct str text, struct err *err)
         object = json_parse(&p->scratch, text, &KUBE_OBJECT_LIMITS, err);
         if (!object)
                 return -1;
+        if (want->project)
+                want->project(object, &p->scratch);
         json_append(t->listed, json_copy(&t->arena, object));
         return 0;
 }

@@ -31,10 +31,11 @@
  *
  *     NameConflict       a stranger has the name                             tried again, at least once a minute
  *     KindNotInstalled   404 on a create: the CRD is not there               the same, and at once when the CRD comes
+ *     KindOutdated       the CRD does not have a field that we apply         tried again, at least once a minute
  *     Forbidden          403, with the server's sentence and what to grant   tried again, at least once a minute
  *     Refused, TooLarge  422, 413                                            not tried again until something changes
  *
- * A delete that is forbidden or refused is an event, CleanupForbidden or CleanupRefused, and tried again as the first three.
+ * A delete that is forbidden or refused is an event, CleanupForbidden or CleanupRefused, and tried again as the first four.
  *
  * In a namespace that is being deleted nothing is made any more, and nothing is told. Lost lease: nothing is written.
  *

@@ -10,15 +10,27 @@
 enum { SCRAPE_BYTES = 1024 * 1024 };
 #define SCRAPE_TIME (3 * USEC_PER_SEC)
 
+/* What answers on a link is the machine's own business, a cloud's metadata for one. No pod has such an address. */
+static bool is_of_link(const unsigned char *v4)
+{
+        return (v4[0] == 169 && v4[1] == 254) || v4[0] == 0 || v4[0] >= 224;
+}
+
 static bool is_address(struct str host)
 {
         char text[INET6_ADDRSTRLEN] = "";
-        struct in6_addr any;
+        struct in6_addr a;
 
         if (host.n >= sizeof(text))
                 return false;
         memcpy(text, host.p, host.n);
-        return inet_pton(AF_INET, text, &any) == 1 || inet_pton(AF_INET6, text, &any) == 1;
+        if (inet_pton(AF_INET, text, &a) == 1)
+                return !is_of_link(a.s6_addr);
+        if (inet_pton(AF_INET6, text, &a) != 1)
+                return false;
+        if (IN6_IS_ADDR_V4MAPPED(&a))
+                return !is_of_link(a.s6_addr + 12);
+        return !IN6_IS_ADDR_LINKLOCAL(&a) && !IN6_IS_ADDR_MULTICAST(&a) && !IN6_IS_ADDR_UNSPECIFIED(&a);
 }
 
 /* "http://10.0.0.7:9400/metrics" and nothing else: no name that is looked up, no user, no query. */
@@ -27,7 +39,7 @@ static int parse_address(struct str address, struct url *ret, struct err *err)
         if (url_parse(address, ret, err) < 0)
                 return -1;
         if (ret->tls || ret->user.p || !is_address(ret->host))
-                return err_set(err, E_INVALID, "it is no http:// with the address of a host");
+                return err_set(err, E_INVALID, "it is no http:// with the address of a pod");
         if (ret->path.n == 0 || ret->path.p + ret->path.n != address.p + address.n)
                 return err_set(err, E_INVALID, "it has no path, or more than a path");
         if (ret->path.p - (ret->host.p + ret->host.n) < 2) /* ":1" is the shortest */

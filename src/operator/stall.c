@@ -8,8 +8,8 @@ static const struct {
         const char *reason;
         bool tries_again; /* it may be mended without a change of anything that is watched */
 } reasons[] = {
-        {"NameConflict", true}, {"KindNotInstalled", true}, {"Forbidden", true},
-        {"Refused", false},     {"TooLarge", false},
+        {"NameConflict", true}, {"KindNotInstalled", true}, {"KindOutdated", true},
+        {"Forbidden", true},    {"Refused", false},         {"TooLarge", false},
 };
 
 static size_t reason_index(const char *reason)
@@ -65,6 +65,15 @@ static void stall_not_installed(struct task *t)
                            kube_api_version(t->doing_type, &t->arena)));
 }
 
+/* Another one than this operator was made with: upstream's, or that of an earlier release. */
+static void stall_outdated(struct task *t, const struct err *err)
+{
+        stall(t, "KindOutdated",
+              arena_printf(&t->arena,
+                           "the cluster's %s (%s) is not that of this operator; install its CRD: %s",
+                           t->doing_type->kind, kube_api_version(t->doing_type, &t->arena), err->text));
+}
+
 bool stall_by(struct task *t, const struct kube_answer *answer, const struct err *err)
 {
         struct kube_status said = {.reason = "", .message = "", .cause = "", .kind = ""};
@@ -77,6 +86,8 @@ bool stall_by(struct task *t, const struct kube_answer *answer, const struct err
                 stall_forbidden(t, &said, err);
         else if (err->code == E_NOT_FOUND && t->doing == KUBE_CREATE)
                 stall_not_installed(t);
+        else if (err->code == E_REFUSED && strstr(said.message, "field not declared in schema"))
+                stall_outdated(t, err);
         else if (err->code == E_REFUSED || err->code == E_TOO_LARGE)
                 stall(t, err->code == E_REFUSED ? "Refused" : "TooLarge", arena_strdup(&t->arena, err->text));
         else

@@ -15,6 +15,7 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from dgdr_play import DGDRS, DGDS, GROUP, World, condition, ok
+from roots import add_python
 from sonde_test import ROOT, ControlPlane, Engine, diag, main, program, wait
 
 PATIENCE = 180
@@ -229,17 +230,7 @@ def lay_out_profiler(folder):
 
 def python_image(root):
     """A root directory with Python and the profiler in it, where upstream's image has it."""
-    real_python = os.path.realpath("/usr/bin/python3")
-    version = os.path.basename(real_python)
-    os.makedirs(os.path.join(root, "usr/bin"))
-    shutil.copy(real_python, os.path.join(root, "usr/bin/python"))
-    shutil.copytree(f"/usr/lib/{version}", os.path.join(root, "usr/lib", version), symlinks=True,
-                    ignore=shutil.ignore_patterns("test", "__pycache__", "idlelib", "tkinter", "lib2to3", "dist-packages", "config-*"))
-    libraries = subprocess.run(["ldd", real_python], check=True, capture_output=True, text=True).stdout
-    for word in libraries.split():
-        if word.startswith("/"):
-            os.makedirs(root + os.path.dirname(word), exist_ok=True)
-            shutil.copy(word, root + word)
+    add_python(root, "/usr/bin/python")
     lay_out_profiler(os.path.join(root, "workspace"))
 
 

@@ -7,38 +7,52 @@ import os
 import re
 import sys
 
+import yaml
+
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import ROOT, ControlPlane, main, wait
 
 DGDRS = "/apis/nvidia.com/v1alpha1/namespaces/{}/dynamographdeploymentrequests"
+CUDA = "/apis/gpu.scheduler.io/v1alpha1/namespaces/{}/{}"
+CRDS = sorted(glob.glob(os.path.join(ROOT, "deploy", "crds", "*.yaml")))
 SEEDS = sorted(glob.glob(os.path.join(ROOT, "examples", "seeds", "dgdr-*.yaml")))
 # What the seeds print above the values, in their order.
 HEADERS = [(["-o", "wide"], ["NAME", "MODEL", "BACKEND", "STATE", "PHASE", "PROGRESS", "AGE"]),
            ([], ["NAME", "MODEL", "BACKEND", "STATE", "PHASE", "DGD-STATE", "AGE"])]
 
 
+def name_of(path):
+    with open(path, encoding="utf-8") as f:
+        return yaml.safe_load(f)["metadata"]["name"]
+
+
 def kubectl_takes_them_with_validation_on():
-    for path in sorted(glob.glob(os.path.join(ROOT, "deploy", "crds", "*.yaml"))):
+    for path in CRDS:
         plane.kubectl("apply", "--validate=true", "-f", path)
-    crds = json.loads(plane.kubectl("get", "crd", "dynamographdeploymentrequests.nvidia.com", "-o", "json"))
-    wait(lambda: plane.api().get("/apis/nvidia.com/v1alpha1")[0] == 200, what="the kind to be served")
-    # What is not structural is accepted, and said here.
-    assert not [c for c in crds["status"].get("conditions", []) if c["type"] == "NonStructuralSchema"], crds["status"]
+    for name in map(name_of, CRDS):
+        group = name.partition(".")[2]
+        wait(lambda g=group: plane.api().get(f"/apis/{g}/v1alpha1")[0] == 200, what=f"{name} to be served")
+        # What is not structural is accepted, and said here.
+        crd = json.loads(plane.kubectl("get", "crd", name, "-o", "json"))
+        assert not [c for c in crd["status"].get("conditions", []) if c["type"] == "NonStructuralSchema"], crd["status"]
 
 
 def nothing_in_them_is_lost():
     """what the server has of a CRD is what the file says"""
-    sent = json.loads(plane.kubectl("apply", "--dry-run=client", "-o", "json", "-f",
-                                    os.path.join(ROOT, "deploy/crds/dynamographdeploymentrequests.yaml")))
-    stored = json.loads(plane.kubectl("get", "crd", "dynamographdeploymentrequests.nvidia.com", "-o", "json"))
-    assert stored["spec"]["versions"] == sent["spec"]["versions"]
-    assert stored["spec"]["names"] == sent["spec"]["names"]
+    for path in CRDS:
+        sent = json.loads(plane.kubectl("apply", "--dry-run=client", "-o", "json", "-f", path))
+        stored = json.loads(plane.kubectl("get", "crd", name_of(path), "-o", "json"))
+        assert stored["spec"]["versions"] == sent["spec"]["versions"], path
+        assert stored["spec"]["names"] == sent["spec"]["names"], path
 
 
 def kubectl_explains_every_level():
     def explained():
-        for path in "spec", "spec.profilingConfig.configMapRef", "status.profilingProgress.gpuConfig", "status.run":
-            assert "<empty>" not in plane.kubectl("explain", f"dynamographdeploymentrequests.{path}", check=True), path
+        for path in ("dynamographdeploymentrequests.spec", "dynamographdeploymentrequests.spec.profilingConfig.configMapRef",
+                     "dynamographdeploymentrequests.status.profilingProgress.gpuConfig", "dynamographdeploymentrequests.status.run",
+                     "cudaexperiments.spec.profiling", "cudaexperiments.spec.volumes.configMap.items", "cudaexperiments.status.execution",
+                     "workloadprofiles.spec", "workloadprofiles.status.placement.nodes.breakdown"):
+            assert "<empty>" not in plane.kubectl("explain", path, check=True), path
         return True
 
     wait(explained, 60, "the schema to be published")
@@ -82,6 +96,25 @@ def the_seeds_columns_are_there_in_their_order():
         assert plane.kubectl("get", "sonde", "-n", ns, "-o", "name").strip().endswith("/my-deployment")
 
 
+def kratos_own_objects_are_taken_and_kept_whole():
+    """the seed's experiment with upstream's defaults, and its profile with the status of a real run"""
+    with plane.namespace("crds") as ns:
+        wanted = seed(os.path.join(ROOT, "examples/cudaexperiment.yaml"))
+        status, stored = plane.api().post(CUDA.format(ns, "cudaexperiments"), {**wanted, "metadata": {"name": "vectoradd"}})
+        assert status == 201 and {**stored["spec"], **wanted["spec"]} == stored["spec"], stored
+        status, bare = plane.api().post(CUDA.format(ns, "cudaexperiments"), {
+            "apiVersion": "gpu.scheduler.io/v1alpha1", "kind": "CUDAExperiment", "metadata": {"name": "bare"}, "spec": {"image": "i"}})
+        assert status == 201 and bare["spec"] == {
+            "image": "i", "runtimeClassName": "nvidia", "replicas": 1, "gpuRequired": 1, "profilingEnabled": False,
+            "suspend": False, "cancel": False, "retries": 3}, bare
+        wanted = seed(os.path.join(ROOT, "examples/seeds/kratos-workloadprofile.yaml"))
+        path = CUDA.format(ns, "workloadprofiles")
+        status, stored = plane.api().post(path, {**wanted, "metadata": {"name": "vectoradd-profile"}})
+        assert status == 201 and "status" not in stored, stored
+        status, stored = plane.api().patch(f"{path}/vectoradd-profile/status", {"status": wanted["status"]})
+        assert status == 200 and stored["status"] == wanted["status"], stored
+
+
 def what_cannot_be_is_refused_at_once():
     with plane.namespace("crds") as ns:
         body = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeploymentRequest", "metadata": {"name": "x"},
@@ -98,4 +131,4 @@ if __name__ == "__main__":
     with ControlPlane.shared() as plane:
         main(kubectl_takes_them_with_validation_on, nothing_in_them_is_lost, kubectl_explains_every_level,
              the_seeds_own_requests_are_taken_and_kept_whole, the_seeds_columns_are_there_in_their_order,
-             what_cannot_be_is_refused_at_once)
+             kratos_own_objects_are_taken_and_kept_whole, what_cannot_be_is_refused_at_once)

@@ -30,15 +30,17 @@ class Actor(Play):
 
 
 class Crowd(Watched):
+    requests, types, actor = DGDRS, TYPES, Actor
+
     def __init__(self, world, ns):
-        super().__init__(world.server, ns, TYPES)
+        super().__init__(world.server, ns, self.types)
         self.world, self.plays = world, {}
         self._pods = (0, {})
 
     # --- what is seen
 
     def status(self, name):
-        return self.now[DGDRS][name].get("status", {})
+        return self.now[self.requests][name].get("status", {})
 
     def rests(self, name):
         """Nothing more becomes of it by itself, or of its pod."""
@@ -74,10 +76,10 @@ class Crowd(Watched):
     def create(self, specs):
         def one(item):
             name, spec = item
-            return name, Actor(self, self.world.create(self.ns, name, spec))
+            return name, self.actor(self, self.world.create(self.ns, name, spec))
         with concurrent.futures.ThreadPoolExecutor(PLAYERS) as pool:
             self.plays.update(pool.map(one, specs.items()))
-        self.wait(lambda: specs.keys() <= self.now[DGDRS].keys(), PATIENCE, "all requests")
+        self.wait(lambda: specs.keys() <= self.now[self.requests].keys(), PATIENCE, "all requests")
 
     def each(self, act):
         """Calls ACT with every play that does not rest; one may end meanwhile, by a timeout."""

@@ -71,6 +71,10 @@ def condition(status, kind):
 class World:
     """One of the two engines ("engine": embedded, "cluster": a real control plane), with the CRDs."""
 
+    kind = "dgdr"  # as run-operator calls it
+    crds = ("deploy/crds/dynamographdeploymentrequests.yaml", "test/kinds/dgd-crd.yaml")
+    served = (f"{GROUP}/{DGDRS}", f"{GROUP}/{DGDS}")
+
     def __init__(self, which, server=None):
         self.which = which
         self.server = server or (ControlPlane.shared() if which == "cluster" else Engine("--no-node", "--no-fsync"))
@@ -87,11 +91,11 @@ class World:
     def __enter__(self):
         if not self._given:
             self.server.__enter__()
-        self.folder = tempfile.mkdtemp(prefix="sonde-dgdr-")
-        for path in "deploy/crds/dynamographdeploymentrequests.yaml", "test/kinds/dgd-crd.yaml":
+        self.folder = tempfile.mkdtemp(prefix=f"sonde-{self.kind}-")
+        for path in self.crds:
             self.server.kubectl("apply", "-f", os.path.join(ROOT, path))
-        for plural in DGDRS, DGDS:
-            wait(lambda p=plural: self.api.get(f"{GROUP}/{p}")[0] == 200, PATIENCE, f"{plural} to be served")
+        for path in self.served:
+            wait(lambda p=path: self.api.get(p)[0] == 200, PATIENCE, f"{path} to be served")
         return self
 
     def __exit__(self, *what):
@@ -124,7 +128,7 @@ class Operator:
         self.start(*arguments, synced=synced)
 
     def start(self, *arguments, synced=True):
-        self.process = Process(program("test/run-operator"), "--kind", "dgdr", "--kubeconfig", self.kubeconfig,
+        self.process = Process(program("test/run-operator"), "--kind", self.world.kind, "--kubeconfig", self.kubeconfig,
                                "--namespace", self.ns, "--history", self.history, "--log-level", "info", *arguments)
         if synced and "--kill-at" not in arguments:
             self.process.expect("^synced", PATIENCE)
@@ -133,12 +137,43 @@ class Operator:
         self.process.signal(signal.SIGKILL)
         self.process.wait()
 
+    @contextlib.contextmanager
+    def kept_alive(self, kill=lambda: False, again=None):
+        """Starts the operator again when it dies by itself, or when KILL says that it is to die; with AGAIN (arguments) as
+        often as it does, else once. Yields the numbers of its deaths."""
+        over = threading.Event()
+        failed, deaths = [], []
+
+        def keep_once():
+            while self.process.popen.poll() is None and not kill() and not over.wait(0.02):
+                pass
+            if not over.is_set():
+                self.kill()
+                deaths.append(len(deaths))
+                self.start(*(again or ()), synced=False)
+
+        def keep():
+            try:
+                keep_once()
+                while again is not None and not over.is_set():
+                    keep_once()
+            except Exception as e:  # pylint: disable=broad-except
+                failed.append(e)
+        keeper = threading.Thread(target=keep)
+        keeper.start()
+        try:
+            yield deaths
+        finally:
+            over.set()
+            keeper.join()
+        assert not failed, failed
+
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
         code = self.process.stop(PATIENCE)
-        if kind:
+        if kind not in (None, SystemExit):
             diag("the operator:\n" + "\n".join(self.process.lines[-40:]))
         else:
             assert code == 0, (code, self.process.lines[-40:])
@@ -146,6 +181,12 @@ class Operator:
 
 class Play:
     """One request, and what happens to its Job."""
+
+    requests = (GROUP, DGDRS)
+    container = "profiler"  # of the workload
+    maps = {"status": "dgdr-status-{}", "data": "dgdr-output-{}"}
+    groups = {"jobs": "/apis/batch/v1", "roles": "/apis/rbac.authorization.k8s.io/v1",
+              "rolebindings": "/apis/rbac.authorization.k8s.io/v1", DGDS: GROUP}
 
     def __init__(self, world, ns, name, uid):
         self.world, self.ns, self.name, self.uid = world, ns, name, uid
@@ -159,7 +200,8 @@ class Play:
 
     @property
     def path(self):
-        return f"{GROUP}/namespaces/{self.ns}/{DGDRS}/{self.name}"
+        group, plural = self.requests
+        return f"{group}/namespaces/{self.ns}/{plural}/{self.name}"
 
     def get(self):
         return ok(self.api.get(self.path))
@@ -199,8 +241,7 @@ class Play:
 
     def object(self, path):
         """An object of the namespace, or None: object("configmaps/x"), object("jobs/x")."""
-        prefix = {"jobs": "/apis/batch/v1", "roles": "/apis/rbac.authorization.k8s.io/v1",
-                  "rolebindings": "/apis/rbac.authorization.k8s.io/v1", DGDS: GROUP}.get(path.split("/")[0], "/api/v1")
+        prefix = self.groups.get(path.split("/")[0], "/api/v1")
         status, body = self.api.get(f"{prefix}/namespaces/{self.ns}/{path}")
         assert status in (200, 404), (status, body)
         return body if status == 200 else None
@@ -232,7 +273,7 @@ class Play:
 
     def _containers(self, profiler, relay):
         return [{"name": name, "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": state}
-                for name, state in (("profiler", profiler), ("relay", relay))]
+                for name, state in ((self.container, profiler), ("relay", relay))]
 
     def pod_runs(self):
         running = {"running": {"startedAt": now()}}
@@ -255,10 +296,10 @@ class Play:
         self.sequence += 1
         number = attempt or self.status()["run"]["attempt"]
         values = {"attempt": str(number), "podUID": self.pod()["metadata"]["uid"], "sequence": str(self.sequence), "state": state}
-        return self.map("dgdr-status", {**values, **data})
+        return self.map("status", {**values, **data})
 
-    def map(self, prefix, data):
-        return ok(self.api.patch(f"/api/v1/namespaces/{self.ns}/configmaps/{prefix}-{self.name}", {"data": data}))
+    def map(self, which, data):
+        return ok(self.api.patch(f"/api/v1/namespaces/{self.ns}/configmaps/{self.maps[which].format(self.name)}", {"data": data}))
 
     def report(self, status, **more):
         """A state: a dict, or the text of the file."""
@@ -267,7 +308,7 @@ class Play:
         return self.sequence
 
     def output(self, text=None, key="config_with_planner.yaml"):
-        self.map("dgdr-output", {key: text if text is not None else OUTPUT % {"name": self.name}})
+        self.map("data", {key: text if text is not None else OUTPUT % {"name": self.name}})
 
     def succeed(self, text=None, status=None):
         """All that a good end brings, in the order in which it comes."""

@@ -135,36 +135,8 @@ class Stage:
     def path(self, kind, name=""):
         return f"{KINDS[kind]}/namespaces/{self.ns}/{kind}" + (f"/{name}" if name else "")
 
-    @contextlib.contextmanager
     def kept_alive(self, kill=lambda: False, again=None):
-        """Starts the operator again when it dies by itself, or when KILL says that it is to die; with AGAIN (arguments) as
-        often as it does, else once. Yields the numbers of its deaths."""
-        over = threading.Event()
-        failed, deaths = [], []
-
-        def keep_once():
-            while self.operator.process.popen.poll() is None and not kill() and not over.wait(0.02):
-                pass
-            if not over.is_set():
-                self.operator.kill()
-                deaths.append(len(deaths))
-                self.operator.start(*(again or ()), synced=False)
-
-        def keep():
-            try:
-                keep_once()
-                while again is not None and not over.is_set():
-                    keep_once()
-            except Exception as e:  # pylint: disable=broad-except
-                failed.append(e)
-        keeper = threading.Thread(target=keep)
-        keeper.start()
-        try:
-            yield deaths
-        finally:
-            over.set()
-            keeper.join()
-        assert not failed, failed
+        return self.operator.kept_alive(kill, again)
 
     def relist(self):
         """I3: an operator that knows nothing looks at everything, and has nothing to write."""

@@ -5,9 +5,11 @@
 
 #include "json/json.h"
 
-static const char *const CRDS[] = {"deploy/crds/dynamographdeploymentrequests.yaml"};
+#define DGDR_CRD    "deploy/crds/dynamographdeploymentrequests.yaml"
+#define CUDA_CRD    "deploy/crds/cudaexperiments.yaml"
+#define PROFILE_CRD "deploy/crds/workloadprofiles.yaml"
 
-#define DGDR_CRD "deploy/crds/dynamographdeploymentrequests.yaml"
+static const char *const CRDS[] = {DGDR_CRD, CUDA_CRD, PROFILE_CRD};
 
 static struct json *load(struct doc *doc, const char *path)
 {
@@ -124,43 +126,71 @@ static const char *bound_fault(const struct json *schema)
 
 static void apart_from_documents_everything_is_bounded(void **state)
 {
-        _cleanup_(doc_done) struct doc doc = DOC_INIT;
-        struct json *schema;
-
         (void)state;
-        schema = (struct json *)schema_of(load(&doc, DGDR_CRD));
-        json_remove(json_at(schema, "properties"), "apiVersion");
-        json_remove(json_at(schema, "properties"), "kind");
-        assert_int_equal(faults_below(schema, "", bound_fault), 0);
+        for (size_t i = 0; i < ARRAY_LEN(CRDS); i++) {
+                _cleanup_(doc_done) struct doc doc = DOC_INIT;
+                struct json *schema = (struct json *)schema_of(load(&doc, CRDS[i]));
+
+                json_remove(json_at(schema, "properties"), "apiVersion");
+                json_remove(json_at(schema, "properties"), "kind");
+                assert_int_equal(faults_below(schema, "", bound_fault), 0);
+        }
 }
 
 /* ---- names */
 
-static void dgdr_is_named_as_upstream_s(void **state)
+static void assert_named(const char *path, const char *group, const char *plural, const char *kind,
+                         const char *short_name)
 {
         _cleanup_(doc_done) struct doc doc = DOC_INIT;
-        const struct json *crd = load(&doc, DGDR_CRD), *v = version_of(crd);
+        const struct json *crd = load(&doc, path), *v = version_of(crd);
+        char name[128];
 
-        (void)state;
-        assert_string_equal(json_cstr(json_path(crd, "metadata.name")),
-                            "dynamographdeploymentrequests.nvidia.com");
-        assert_string_equal(json_cstr(json_path(crd, "spec.group")), "nvidia.com");
+        snprintf(name, sizeof(name), "%s.%s", plural, group);
+        assert_string_equal(json_cstr(json_path(crd, "metadata.name")), name);
+        assert_string_equal(json_cstr(json_path(crd, "spec.group")), group);
         assert_string_equal(json_cstr(json_path(crd, "spec.scope")), "Namespaced");
-        assert_string_equal(json_cstr(json_path(crd, "spec.names.kind")), "DynamoGraphDeploymentRequest");
-        assert_string_equal(json_cstr(json_path(crd, "spec.names.singular")), "dynamographdeploymentrequest");
-        assert_string_equal(json_cstr(json_path(crd, "spec.names.shortNames[0]")), "dgdr");
+        assert_string_equal(json_cstr(json_path(crd, "spec.names.kind")), kind);
+        assert_string_equal(json_cstr(json_path(crd, "spec.names.plural")), plural);
+        assert_string_equal(json_cstr(json_path(crd, "spec.names.shortNames[0]")), short_name);
         assert_string_equal(json_cstr(json_path(crd, "spec.names.categories[0]")), "sonde");
         assert_string_equal(json_str(v, "name"), "v1alpha1");
         assert_true(json_bool(v, "served", false) && json_bool(v, "storage", false));
         assert_non_null(json_path(v, "subresources.status"));
 }
 
+static void the_kinds_are_named_as_upstream_s(void **state)
+{
+        (void)state;
+        assert_named(DGDR_CRD, "nvidia.com", "dynamographdeploymentrequests", "DynamoGraphDeploymentRequest",
+                     "dgdr");
+        assert_named(CUDA_CRD, "gpu.scheduler.io", "cudaexperiments", "CUDAExperiment", "cudaexp");
+        assert_named(PROFILE_CRD, "gpu.scheduler.io", "workloadprofiles", "WorkloadProfile", "wprof");
+}
+
+struct column {
+        const char *name, *path;
+        int priority;
+};
+
+static void assert_columns(const char *path, const struct column *want, size_t n)
+{
+        _cleanup_(doc_done) struct doc doc = DOC_INIT;
+        const struct json *columns = json_at(version_of(load(&doc, path)), "additionalPrinterColumns");
+
+        assert_int_equal(json_len(columns), n);
+        for (size_t i = 0; i < n; i++) {
+                const struct json *column = json_index(columns, i);
+
+                assert_string_equal(json_str(column, "name"), want[i].name);
+                assert_string_equal(json_str(column, "jsonPath"), want[i].path);
+                assert_int_equal(json_int(column, "priority", 0), want[i].priority);
+        }
+}
+
 static void dgdr_s_columns_are_the_designs_and_ours(void **state)
 {
-        static const struct {
-                const char *name, *path;
-                int priority;
-        } want[] = {
+        static const struct column want[] = {
                 {"Model", ".spec.model", 0},
                 {"Backend", ".spec.backend", 0},
                 {"State", ".status.state", 0},
@@ -171,18 +201,28 @@ static void dgdr_s_columns_are_the_designs_and_ours(void **state)
                 {"DGD-State", ".status.deployment.state", 0},
                 {"Age", ".metadata.creationTimestamp", 0},
         };
-        _cleanup_(doc_done) struct doc doc = DOC_INIT;
-        const struct json *columns = json_at(version_of(load(&doc, DGDR_CRD)), "additionalPrinterColumns");
 
         (void)state;
-        assert_int_equal(json_len(columns), ARRAY_LEN(want));
-        for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-                const struct json *column = json_index(columns, i);
+        assert_columns(DGDR_CRD, want, ARRAY_LEN(want));
+}
 
-                assert_string_equal(json_str(column, "name"), want[i].name);
-                assert_string_equal(json_str(column, "jsonPath"), want[i].path);
-                assert_int_equal(json_int(column, "priority", 0), want[i].priority);
-        }
+static void the_columns_of_experiments_and_profiles(void **state)
+{
+        static const struct column experiments[] = {
+                {"Phase", ".status.phase", 0},
+                {"Bound", ".status.boundType", 0},
+                {"%", ".status.progress.percent", 0},
+                {"Age", ".metadata.creationTimestamp", 0},
+        };
+        static const struct column profiles[] = {
+                {"Bound", ".status.boundType", 0},
+                {"Source", ".spec.sourceCudaExperiment", 0},
+                {"Age", ".metadata.creationTimestamp", 0},
+        };
+
+        (void)state;
+        assert_columns(CUDA_CRD, experiments, ARRAY_LEN(experiments));
+        assert_columns(PROFILE_CRD, profiles, ARRAY_LEN(profiles));
 }
 
 /* Nothing in it is required: what is not known is not written. */
@@ -226,6 +266,93 @@ static void dgdr_s_progress_is_the_designs(void **state)
                                json_at(json_at(status, "profilingPhase"), "enum")));
 }
 
+struct field {
+        const char *path, *type, *format; /* path below properties of spec or status */
+        const char *preset;               /* its default, as JSON; NULL: none */
+        int64_t least;                    /* minimum or minLength; below 0: none */
+};
+
+static void assert_field(const struct json *schema, const struct field *want)
+{
+        const struct json *field = json_path(schema, want->path), *preset = json_at(field, "default");
+        const char *least = streq(want->type, "string") ? "minLength" : "minimum";
+        _cleanup_(buf_done) struct buf text = BUF_INIT(256);
+
+        if (!streq(json_str(field, "type"), want->type))
+                fail_msg("%s is no %s", want->path, want->type);
+        if (want->format ? !streq(json_str(field, "format"), want->format) : !!json_at(field, "format"))
+                fail_msg("%s: not the format %s", want->path, want->format);
+        if (preset)
+                json_write(preset, JSON_COMPACT, &text);
+        if (want->preset ? !streq(buf_cstr(&text), want->preset) : !!preset)
+                fail_msg("%s: not the default %s", want->path, want->preset);
+        if (json_int(field, least, -1) != want->least)
+                fail_msg("%s: not the minimum %d", want->path, (int)want->least);
+}
+
+static void what_upstream_has_of_an_experiment_and_a_profile(void **state)
+{
+        static const struct field experiment[] = {
+                {"spec.properties.image", "string", NULL, NULL, 1},
+                {"spec.properties.command", "array", NULL, NULL, -1},
+                {"spec.properties.command.items", "string", NULL, NULL, -1},
+                {"spec.properties.arguments", "array", NULL, NULL, -1},
+                {"spec.properties.arguments.items", "string", NULL, NULL, -1},
+                {"spec.properties.runtimeClassName", "string", NULL, "\"nvidia\"", 1},
+                {"spec.properties.replicas", "integer", "int32", "1", 1},
+                {"spec.properties.gpuRequired", "integer", "int32", "1", 1},
+                {"spec.properties.numberOfGPUs", "integer", "int32", NULL, -1},
+                {"spec.properties.profilingEnabled", "boolean", NULL, "false", -1},
+                {"spec.properties.minimumComputeCapability", "string", NULL, NULL, -1},
+                {"spec.properties.minimumMemory", "string", NULL, NULL, -1},
+                {"spec.properties.maxLatency", "string", NULL, NULL, -1},
+                {"spec.properties.networkBandwidthRequirement", "string", NULL, NULL, -1},
+                {"spec.properties.priority", "string", NULL, NULL, -1},
+                {"spec.properties.numberOfNodes", "integer", "int32", NULL, -1},
+                {"spec.properties.distributed", "boolean", NULL, NULL, -1},
+                {"status.properties.conditions", "array", NULL, NULL, -1},
+                {"status.properties.executionJobName", "string", NULL, NULL, -1},
+        };
+        static const struct field profile[] = {
+                {"spec.properties.workloadImage", "string", NULL, NULL, -1},
+                {"spec.properties.command", "array", NULL, NULL, -1},
+                {"spec.properties.arguments", "array", NULL, NULL, -1},
+                {"spec.properties.sourceCudaExperiment", "string", NULL, NULL, -1},
+                {"status.properties.boundType", "string", NULL, NULL, -1},
+                {"status.properties.metrics", "object", NULL, NULL, -1},
+                {"status.properties.metrics.additionalProperties", "string", NULL, NULL, -1},
+                {"status.properties.nsightReportPath", "string", NULL, NULL, -1},
+                {"status.properties.conditions", "array", NULL, NULL, -1},
+        };
+        _cleanup_(doc_done) struct doc cuda = DOC_INIT, wprof = DOC_INIT;
+        const struct json *a = schema_of(load(&cuda, CUDA_CRD)), *b = schema_of(load(&wprof, PROFILE_CRD));
+
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(experiment); i++)
+                assert_field(json_at(a, "properties"), &experiment[i]);
+        for (size_t i = 0; i < ARRAY_LEN(profile); i++)
+                assert_field(json_at(b, "properties"), &profile[i]);
+        assert_string_equal(json_cstr(json_path(a, "required[0]")), "spec");
+        assert_string_equal(json_cstr(json_path(b, "required[0]")), "spec");
+        assert_int_equal(json_len(json_path(a, "properties.spec.required")), 1);
+        assert_null(json_path(b, "properties.spec.required"));
+}
+
+/* One shape of progress and run for all kinds. */
+static void progress_and_run_are_the_same_for_all(void **state)
+{
+        static const char *const members[] = {"progress", "run"};
+        _cleanup_(doc_done) struct doc dgdr = DOC_INIT, cuda = DOC_INIT;
+        const char *below = "properties.status.properties";
+        const struct json *a = json_path(schema_of(load(&dgdr, DGDR_CRD)), below),
+                          *b = json_path(schema_of(load(&cuda, CUDA_CRD)), below);
+
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(members); i++)
+                assert_true(json_equal(json_at(json_at(a, members[i]), "properties"),
+                                       json_at(json_at(b, members[i]), "properties")));
+}
+
 /* ---- what passes, and what does not */
 
 static void assert_fits(const struct schema *s, struct json *object, struct arena *a, const char *what)
@@ -259,13 +386,31 @@ static void the_seeds_own_requests_fit(void **state)
         }
 }
 
-static void the_example_fits(void **state)
+static void assert_file_fits(const char *crd, const char *path)
 {
-        _cleanup_(schema_free) struct schema *s = compile(DGDR_CRD);
+        _cleanup_(schema_free) struct schema *s = compile(crd);
         _cleanup_(doc_done) struct doc doc = DOC_INIT;
 
+        assert_fits(s, load(&doc, path), &doc.arena, path);
+}
+
+static void the_examples_fit(void **state)
+{
         (void)state;
-        assert_fits(s, load(&doc, "examples/dgdr.yaml"), &doc.arena, "examples/dgdr.yaml");
+        assert_file_fits(DGDR_CRD, "examples/dgdr.yaml");
+        assert_file_fits(CUDA_CRD, "examples/cudaexperiment.yaml");
+        assert_file_fits(CUDA_CRD, "examples/seeds/kratos-vectoradd.yaml");
+        assert_file_fits(PROFILE_CRD, "examples/seeds/kratos-workloadprofile.yaml");
+}
+
+/* Field for field: a person who follows the seed has what it shows. */
+static void the_example_of_an_experiment_is_the_seed_s(void **state)
+{
+        _cleanup_(doc_done) struct doc example = DOC_INIT, seed = DOC_INIT;
+
+        (void)state;
+        assert_true(json_equal(load(&example, "examples/cudaexperiment.yaml"),
+                               load(&seed, "examples/seeds/kratos-vectoradd.yaml")));
 }
 
 /* What `-o jsonpath` prints of profilingProgress. */
@@ -298,6 +443,37 @@ static struct json *object_of(struct arena *a, const char *text)
         if (!j)
                 fail_msg("%s: %s", text, err.text);
         return j;
+}
+
+static void assert_all_fit(const char *crd, const char *const *objects, size_t n)
+{
+        _cleanup_(schema_free) struct schema *s = compile(crd);
+
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+                assert_fits(s, object_of(&a, objects[i]), &a, objects[i]);
+        }
+}
+
+struct refused {
+        const char *object, *field;
+};
+
+static void assert_all_refused(const char *crd, const struct refused *cases, size_t n)
+{
+        _cleanup_(schema_free) struct schema *s = compile(crd);
+
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(arena_done) struct arena a = ARENA_INIT;
+                struct schema_report report = {0};
+                struct json *object = object_of(&a, cases[i].object);
+
+                schema_default(s, object, &a);
+                if (schema_validate(s, object, &a, &report))
+                        fail_msg("%s passes", cases[i].object);
+                assert_string_equal(report.causes[0].field, cases[i].field);
+        }
 }
 
 static void what_a_request_may_say_is_kept(void **state)
@@ -339,21 +515,14 @@ static void what_a_request_may_say_is_kept(void **state)
                        "'totalPhases': 7, 'failedPhase': 'DecodeSweep', 'overallPercentage': 12.5, "
                        "'estimatedCompletion': '2026-01-23T14:00:00Z', 'subPhase': 'Cleanup'}"),
         };
-        _cleanup_(schema_free) struct schema *s = compile(DGDR_CRD);
 
         (void)state;
-        for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
-                _cleanup_(arena_done) struct arena a = ARENA_INIT;
-
-                assert_fits(s, object_of(&a, objects[i]), &a, objects[i]);
-        }
+        assert_all_fit(DGDR_CRD, objects, ARRAY_LEN(objects));
 }
 
 static void what_a_request_may_not_say_is_refused(void **state)
 {
-        static const struct {
-                const char *object, *field;
-        } cases[] = {
+        static const struct refused cases[] = {
                 {"{}", "spec"},
                 {"{'spec': {'backend': 'vllm'}}", "spec.model"},
                 {"{'spec': {'model': '', 'backend': 'vllm'}}", "spec.model"},
@@ -380,32 +549,143 @@ static void what_a_request_may_not_say_is_refused(void **state)
                 {STATUS("'conditions': [{'type': 'A'}]"), "status.conditions[0].status"},
                 {STATUS("'run': {'outcome': 'Maybe'}"), "status.run.outcome"},
         };
-        _cleanup_(schema_free) struct schema *s = compile(DGDR_CRD);
 
         (void)state;
-        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-                _cleanup_(arena_done) struct arena a = ARENA_INIT;
-                struct schema_report report = {0};
-                struct json *object = object_of(&a, cases[i].object);
+        assert_all_refused(DGDR_CRD, cases, ARRAY_LEN(cases));
+}
 
-                schema_default(s, object, &a);
-                if (schema_validate(s, object, &a, &report))
-                        fail_msg("%s passes", cases[i].object);
-                assert_string_equal(report.causes[0].field, cases[i].field);
-        }
+#define CUDA(more)        "{'spec': {'image': 'i'" more "}}"
+#define CUDA_STATUS(more) "{'spec': {'image': 'i'}, 'status': {" more "}}"
+
+static void what_an_experiment_may_say_is_kept(void **state)
+{
+        static const char *const objects[] = {
+                CUDA(", 'command': ['a', 'b'], 'arguments': ['', '-x'], 'runtimeClassName': 'r', 'replicas': "
+                     "3, "
+                     "'gpuRequired': 2, 'numberOfGPUs': -1, 'profilingEnabled': true"),
+                CUDA(", 'minimumComputeCapability': '8.0', 'minimumMemory': '40Gi', 'maxLatency': 'x', "
+                     "'networkBandwidthRequirement': 'x', 'priority': 'x', 'numberOfNodes': 2, "
+                     "'distributed': true"),
+                CUDA(", 'env': [{'name': 'A'}, {'name': 'a.b-c', 'value': ''}, {'name': 'A', 'valueFrom': "
+                     "{'configMapKeyRef': {'name': 'c', 'key': 'k', 'optional': true}}}, {'name': 'S', "
+                     "'valueFrom': {'secretKeyRef': {'name': 's', 'key': 'k', 'optional': true}}}, {'name': "
+                     "'F', 'valueFrom': {'fieldRef': {'apiVersion': 'v1', 'fieldPath': 'metadata.name'}}}, "
+                     "{'name': 'R', 'valueFrom': {'resourceFieldRef': {'containerName': 'c', 'resource': "
+                     "'limits.cpu', 'divisor': '1m'}}}]"),
+                CUDA(", 'volumes': [{'name': 'p', 'mountPath': '/p', 'subPath': 's', 'readOnly': true, "
+                     "'persistentVolumeClaim': {'claimName': 'c', 'readOnly': true}}, {'name': 'c', "
+                     "'mountPath': '/c', 'configMap': {'name': 'm', 'defaultMode': 256, 'optional': true, "
+                     "'items': [{'key': 'k', 'path': 'a/b', 'mode': 420}]}}, {'name': 'e', 'mountPath': "
+                     "'/e', 'emptyDir': {}}, {'name': 'f', 'mountPath': '/f', 'emptyDir': {'medium': "
+                     "'Memory', 'sizeLimit': '1Gi'}}]"),
+                CUDA(", 'resources': {'requests': {'cpu': 4, 'memory': '16Gi'}, 'limits': {'cpu': '0.5'}}"),
+                CUDA(", 'profiling': {}, 'placement': {}"),
+                CUDA(", 'profiling': {'set': 'full', 'launchCount': 1, 'launchSkip': 5, 'kernelName': "
+                     "'regex:^gemm', 'timeout': '1h30m', 'reuse': true, 'permission': 'none', 'files': "
+                     "['/data/x']}"),
+                CUDA(", 'placement': {'mode': 'volcano', 'queue': 'team-a'}"),
+                CUDA(", 'suspend': true, 'cancel': true, 'retries': 10, 'priorityClassName': 'p', "
+                     "'runAsUser': 0"),
+                CUDA_STATUS("'phase': '', 'observedGeneration': 1, 'profileName': 'x-profile', 'boundType': "
+                            "'unknown', 'executionJobName': 'x-execution', 'execution': {'succeeded': 1, "
+                            "'failed': 0, 'startTime': '2026-01-23T14:00:00Z', 'completionTime': "
+                            "'2026-01-23T14:00:00Z', 'message': 'm', 'specHash': 'h'}"),
+                CUDA_STATUS(
+                        "'phase': 'Suspended', 'run': {'attempt': 2, 'job': 'x-profiling-2', 'retries': 1, "
+                        "'specHash': 'h', 'outcome': 'Failed', 'reason': 'Evicted'}, 'progress': "
+                        "{'percent': 41.7, 'step': '5/12'}"),
+        };
+
+        (void)state;
+        assert_all_fit(CUDA_CRD, objects, ARRAY_LEN(objects));
+}
+
+static void what_an_experiment_may_not_say_is_refused(void **state)
+{
+        static const struct refused cases[] = {
+                /* "<nil>" is how servers call the place of a oneOf */
+                {"{}", "spec"},
+                {"{'spec': {}}", "spec.image"},
+                {"{'spec': {'image': ''}}", "spec.image"},
+                {CUDA(", 'command': 'sh'"), "spec.command"},
+                {CUDA(", 'runtimeClassName': ''"), "spec.runtimeClassName"},
+                {CUDA(", 'replicas': 0"), "spec.replicas"},
+                {CUDA(", 'gpuRequired': 0"), "spec.gpuRequired"},
+                {CUDA(", 'retries': 11"), "spec.retries"},
+                {CUDA(", 'runAsUser': -1"), "spec.runAsUser"},
+                {CUDA(", 'env': [{'value': 'v'}]"), "spec.env[0].name"},
+                {CUDA(", 'env': [{'name': 'a=b'}]"), "spec.env[0].name"},
+                {CUDA(", 'volumes': [{'name': 'a', 'mountPath': '/a'}]"), "<nil>"},
+                {CUDA(", 'volumes': [{'name': 'a', 'mountPath': '/a', 'emptyDir': {}, 'configMap': {'name': "
+                      "'c'}}]"),
+                 "<nil>"},
+                {CUDA(", 'volumes': [{'name': 'a', 'mountPath': 'a', 'emptyDir': {}}]"),
+                 "spec.volumes[0].mountPath"},
+                {CUDA(", 'volumes': [{'name': 'a', 'mountPath': '/a', 'emptyDir': {}}, {'name': 'a', "
+                      "'mountPath': '/b', 'emptyDir': {}}]"),
+                 "spec.volumes[1]"},
+                {CUDA(", 'resources': {'limits': {'cpu': 'much'}}"), "spec.resources.limits.cpu"},
+                {CUDA(", 'profiling': {'launchCount': 0}"), "spec.profiling.launchCount"},
+                {CUDA(", 'profiling': {'launchSkip': -1}"), "spec.profiling.launchSkip"},
+                {CUDA(", 'profiling': {'set': '--x'}"), "spec.profiling.set"},
+                {CUDA(", 'profiling': {'timeout': 'soon'}"), "spec.profiling.timeout"},
+                {CUDA(", 'profiling': {'permission': 'root'}"), "spec.profiling.permission"},
+                {CUDA(", 'placement': {'mode': 'best'}"), "spec.placement.mode"},
+                {CUDA(", 'placement': {'queue': 'A b'}"), "spec.placement.queue"},
+                {CUDA_STATUS("'phase': 'Done'"), "status.phase"},
+                {CUDA_STATUS("'boundType': 'io-bound'"), "status.boundType"},
+                {CUDA_STATUS("'conditions': [{'type': 'A'}]"), "status.conditions[0].status"},
+        };
+
+        (void)state;
+        assert_all_refused(CUDA_CRD, cases, ARRAY_LEN(cases));
+}
+
+static void what_a_profile_may_say(void **state)
+{
+        static const char *const objects[] = {
+                "{'spec': {}}",
+                "{'spec': {'workloadImage': 'i', 'command': ['c'], 'arguments': ['a'], "
+                "'sourceCudaExperiment': 'e', 'workloadHash': 'h'}}",
+                "{'spec': {}, 'status': {'boundType': 'mixed', 'metrics': {'any': 'thing'}, "
+                "'nsightReportPath': 'p', 'profiledAt': '2026-01-23T14:00:00Z', 'replay': true, 'details': "
+                "{'any': ['thing', 1]}, 'placement': {'boundType': 'mixed', 'reason': 'r', 'nodes': "
+                "[{'name': "
+                "'n', 'product': 'p', 'score': 1000, 'breakdown': {'sm': 250, 'bandwidth': 250, 'vram': "
+                "250, 'compute': 250}, 'busy': 12.5}], 'unknownProducts': ['x']}, 'conditions': [{'type': "
+                "'Ready', 'status': 'True', 'reason': 'r', 'message': 'm', 'lastTransitionTime': "
+                "'2026-01-23T14:00:00Z', 'observedGeneration': 1}]}}",
+        };
+        static const struct refused cases[] = {
+                {"{}", "spec"},
+                {"{'spec': {'command': 'c'}}", "spec.command"},
+                {"{'spec': {}, 'status': {'boundType': 'io-bound'}}", "status.boundType"},
+                {"{'spec': {}, 'status': {'metrics': {'a': 1}}}", "status.metrics.a"},
+        };
+
+        (void)state;
+        assert_all_fit(PROFILE_CRD, objects, ARRAY_LEN(objects));
+        assert_all_refused(PROFILE_CRD, cases, ARRAY_LEN(cases));
 }
 
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_has_a_description),
         cmocka_unit_test(apart_from_documents_everything_is_bounded),
-        cmocka_unit_test(dgdr_is_named_as_upstream_s),
+        cmocka_unit_test(the_kinds_are_named_as_upstream_s),
         cmocka_unit_test(dgdr_s_columns_are_the_designs_and_ours),
+        cmocka_unit_test(the_columns_of_experiments_and_profiles),
         cmocka_unit_test(dgdr_s_progress_is_the_designs),
+        cmocka_unit_test(what_upstream_has_of_an_experiment_and_a_profile),
+        cmocka_unit_test(progress_and_run_are_the_same_for_all),
         cmocka_unit_test(the_seeds_own_requests_fit),
-        cmocka_unit_test(the_example_fits),
+        cmocka_unit_test(the_examples_fit),
+        cmocka_unit_test(the_example_of_an_experiment_is_the_seed_s),
         cmocka_unit_test(the_seed_s_progress_fits),
         cmocka_unit_test(what_a_request_may_say_is_kept),
         cmocka_unit_test(what_a_request_may_not_say_is_refused),
+        cmocka_unit_test(what_an_experiment_may_say_is_kept),
+        cmocka_unit_test(what_an_experiment_may_not_say_is_refused),
+        cmocka_unit_test(what_a_profile_may_say),
 };
 
 UNIT_MAIN(tests)

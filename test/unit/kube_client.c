@@ -312,6 +312,21 @@ static void no_connection(void **state)
         assert_in_range(n, 2, 20); /* soon: a person may be waiting */
 }
 
+/* A server tells that it is not one of its own failures in the text alone. */
+static void undeclared_fields_are_refused(void **state)
+{
+        struct rig *rig = *state;
+        struct result *r = &rig->r[0];
+
+        begin(r, (struct kube_request){.verb = KUBE_UPDATE});
+        api_answer(api_next(&rig->api, "PUT", MAP), 500,
+                   "{\"kind\":\"Status\",\"message\":\"failed to create typed patch object: .status.x: field "
+                   "not "
+                   "declared in schema\",\"code\":500}");
+        assert_ended(r, E_REFUSED, NULL);
+        api_quiet(&rig->api);
+}
+
 static void too_large_for_ever(void **state)
 {
         struct rig *rig = *state;
@@ -734,6 +749,7 @@ static const struct CMUnitTest tests[] = {
         TEST(waits_no_longer_than_allowed, setup),
         TEST(no_connection, setup),
         TEST(too_large_for_ever, setup),
+        TEST(undeclared_fields_are_refused, setup),
         TEST(refused_credentials_are_renewed_once, setup),
         TEST(the_same_credentials_are_not_tried_again, setup),
         TEST(waiting_for_credentials_has_an_end, setup),

@@ -212,6 +212,30 @@ static void what_cannot_be_had_is_not_fought_over(void **state)
         status_patch(r, "120");
 }
 
+/* A schema that does not have a member drops it from what is stored, which has another version all the same. */
+static void what_is_dropped_is_not_written_for_ever(void **state)
+{
+        static const char less[] = "{\"bound\":\"compute\"}";
+        struct rig *r = *state;
+        struct keeper k = keep(r);
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char *map;
+
+        r->controller.settings = &k;
+        k.again = 1; /* looked at again and again */
+        map = made(r, &a);
+        api_answer(status_patch(r, "101"), 200, later(&a, map, 102, "1", less));
+        turns(r);
+        say(r, r->maps_watch, "MODIFIED", later(&a, map, 102, "1", less));
+        pass(r, 10 * SEC);
+        assert_true(k.decisions > 10);
+        assert_true(list_empty(&r->api.waiting));
+        say(r, r->maps_watch, "MODIFIED", later(&a, map, 120, "1", less)); /* somebody's label: once more */
+        api_answer(status_patch(r, "120"), 200, later(&a, map, 120, "1", less));
+        pass(r, 10 * SEC);
+        assert_true(list_empty(&r->api.waiting));
+}
+
 static void the_next_child_is_another_one(void **state)
 {
         struct rig *r = *state;
@@ -261,16 +285,23 @@ static void a_refusal_is_told(void **state)
                 "forbidden: "
                 "User \\\"sonde\\\" cannot patch resource \\\"configmaps/status\\\" in API group \\\"\\\" in "
                 "the namespace \\\"ns\\\"\",\"reason\":\"Forbidden\",\"code\":403}";
+        static const char undeclared[] =
+                "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"failed to create typed patch "
+                "object "
+                "(ns/s; /v1, Kind=ConfigMap): .status.bound: field not declared in schema\",\"code\":500}";
         static const char *const says[] = {"\"reason\":\"Refused\"",
-                                           "the verb 'patch' on 'configmaps/status' of API group ''"};
+                                           "the verb 'patch' on 'configmaps/status' of API group ''",
+                                           "\"reason\":\"KindOutdated\""};
         struct rig *r = *state;
         struct keeper k = keep(r);
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
 
         r->controller.settings = &k;
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 3; i++) {
                 made(r, &a);
-                if (i)
+                if (i == 2)
+                        api_answer(status_patch(r, "101"), 500, undeclared);
+                else if (i)
                         api_answer(status_patch(r, "101"), 403, forbidden);
                 else
                         api_refuse(status_patch(r, "101"), 422, "Invalid", NULL);
@@ -309,6 +340,6 @@ static const struct CMUnitTest tests[] = {
         TEST(what_is_made_once_has_its_status_kept), TEST(both_are_kept),
         TEST(what_cannot_be_had_is_not_fought_over), TEST(the_next_child_is_another_one),
         TEST(a_conflict_is_decided_again),           TEST(a_refusal_is_told),
-        TEST(a_child_of_a_lost_answer_has_it_kept),
+        TEST(a_child_of_a_lost_answer_has_it_kept),  TEST(what_is_dropped_is_not_written_for_ever),
 };
 UNIT_MAIN(tests)

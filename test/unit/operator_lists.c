@@ -143,6 +143,27 @@ static void what_is_in_the_answer(void **state)
         }
 }
 
+static void keep_the_name(struct json *object, struct arena *a)
+{
+        json_set(a, object, "metadata", json_build(a, "{'name': %s}", meta_str(object, "name")));
+        json_remove(object, "status");
+}
+
+/* Of thousands of objects no more is in memory than is looked at. */
+static void what_nobody_looks_at_is_not_kept(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(lister_done) struct lister l = {
+                .want = {.kind = WANT_ALL, .type = &KUBE_NODE, .project = keep_the_name}};
+
+        begin_list(r, &l);
+        api_answer(api_find(&r->api, "GET", NODES), 200,
+                   "{\"items\":[{\"metadata\":{\"labels\":{\"a\":\"b\"},\"name\":\"n\"},\"status\":{"
+                   "\"images\":[1]}}]}");
+        net_until(&r->api.net, l.answered);
+        assert_string_equal(l.whole, "{\"items\":[{\"metadata\":{\"name\":\"n\"}}]}");
+}
+
 static void there_may_be_5000_and_no_more(void **state)
 {
         struct rig *r = *state;
@@ -236,8 +257,9 @@ static void freed_between_pages(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-        TEST(it_asks_where_it_is_told_to),   TEST(pages_become_one_list),      TEST(what_is_in_the_answer),
-        TEST(there_may_be_5000_and_no_more), TEST(what_cannot_be_had_is_said), TEST(it_is_begun_again),
-        TEST(freed_between_pages),
+        TEST(it_asks_where_it_is_told_to), TEST(pages_become_one_list),
+        TEST(what_is_in_the_answer),       TEST(there_may_be_5000_and_no_more),
+        TEST(what_cannot_be_had_is_said),  TEST(it_is_begun_again),
+        TEST(freed_between_pages),         TEST(what_nobody_looks_at_is_not_kept),
 };
 UNIT_MAIN(tests)

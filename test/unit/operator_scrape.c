@@ -201,6 +201,27 @@ static void an_address_has_a_port(void **state)
         }
 }
 
+/* A cloud's metadata, and what else answers on a link: nobody's pod. */
+static void no_address_of_a_link_is_asked(void **state)
+{
+        static const char *const bad[] = {"169.254.169.254",          "0.0.0.0",   "224.0.0.1",
+                                          "255.255.255.255",          "[fe80::1]", "[ff02::1]",
+                                          "[::ffff:169.254.169.254]", "[::]",      "[::ffff:a9fe:a9fe]"};
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+                _cleanup_(scraper_done) struct scraper s = {0};
+
+                s.names[0] = arena_printf(&a, "http://%s:%u/metrics", bad[i], r->api.net.port);
+                begin_scrape(r, &s);
+                net_until(&r->api.net, s.answered);
+                assert_non_null(strstr(s.errors[0], "address of a pod"));
+                assert_true(net_no_connection(&r->api.net));
+                end(r);
+        }
+}
+
 static void version_6_is_an_address(void **state)
 {
         struct rig *r = *state;
@@ -297,9 +318,10 @@ static void they_end_with_the_decision(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-        TEST(they_go_at_the_same_time),          TEST(the_list_comes_last),
-        TEST(no_other_address_is_asked),         TEST(an_address_has_a_port),
-        TEST(version_6_is_an_address),           TEST(three_seconds_are_all_it_gets),
-        TEST(whatever_goes_wrong_is_the_answer), TEST(they_end_with_the_decision),
+        TEST(they_go_at_the_same_time),      TEST(the_list_comes_last),
+        TEST(no_other_address_is_asked),     TEST(an_address_has_a_port),
+        TEST(no_address_of_a_link_is_asked), TEST(version_6_is_an_address),
+        TEST(three_seconds_are_all_it_gets), TEST(whatever_goes_wrong_is_the_answer),
+        TEST(they_end_with_the_decision),
 };
 UNIT_MAIN(tests)

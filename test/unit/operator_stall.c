@@ -269,6 +269,45 @@ static void a_namespace_that_goes_is_left_in_peace(void **state)
         }
 }
 
+/* The CRD is an older one, or upstream's: what it has is enough to tell that, until it is replaced. */
+static void an_outdated_kind_is_told_until_it_is_replaced(void **state)
+{
+        static const char undeclared[] = "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"failed "
+                                         "to create typed patch object (ns/s; "
+                                         "example.sonde.dev/v1, Kind=Sample): .status.new: field not "
+                                         "declared in schema\",\"code\":500}";
+        struct rig *r = *state;
+        unsigned tries = 0;
+        char *status;
+
+        r->mind.status = "{'new': 1}";
+        begin(r);
+        api_answer(api_find(&r->api, "PATCH", IN_NS "/s/status"), 500, undeclared);
+        status = written(r, 102);
+        assert_non_null(strstr(status, "\"type\":\"Stalled\",\"status\":\"True\""));
+        assert_non_null(strstr(status, "\"reason\":\"KindOutdated\""));
+        assert_non_null(strstr(status, "Sample (example.sonde.dev/v1) is not that of this operator"));
+        assert_null(strstr(status, "\"new\""));
+        api_answer(api_find(&r->api, "POST", EVENTS), 201, "{}");
+        for (unsigned i = 0; i < 120; i++) {
+                pass(r, SEC);
+                if (i % 50 == 0)
+                        keep_watches(r);
+                if (!api_waiting(&r->api, "PATCH", IN_NS "/s/status"))
+                        continue;
+                api_answer(api_find(&r->api, "PATCH", IN_NS "/s/status"), 500, undeclared);
+                turns(r);
+                assert_null(api_waiting(&r->api, "PATCH", IN_NS "/s/status")); /* it is told */
+                tries++;
+        }
+        assert_in_range(tries, 2, 30);
+        keep_watches(r);
+        pass(r, 61 * SEC);
+        assert_non_null(strstr(written(r, 110), "\"new\":1"));
+        pass(r, SEC);
+        assert_true(operator_idle(r->op));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -281,5 +320,6 @@ static const struct CMUnitTest tests[] = {
         TEST(a_quota_s_own_words_are_enough),
         TEST(a_forbidden_status_is_tried_again),
         TEST(a_namespace_that_goes_is_left_in_peace),
+        TEST(an_outdated_kind_is_told_until_it_is_replaced),
 };
 UNIT_MAIN(tests)
