@@ -346,9 +346,9 @@ WRONG = [
     (file_faults, "", "not exactly one ^kind"),
 ]
 RIGHT = (f"| id | section | ask | proof |\n|---|---|---|---|\n"
-         f"| F-001 | s | `examples/seeds/a.yaml`: `spec.n: 1`, a \\| b | `test/a.py::{SAYS}`, issue 6 |\n"
+         f"| F-001 | s | `examples/seeds/a.yaml`: `spec.n: 1`, a \\| b | `test/a.py::{SAYS}`, issue 8 |\n"
          f'| F-002 | s | `examples/seeds/a.yaml`: `args[0]: "--x"`, `--x` | `test/a.py::{SAYS}` |\n'
-         f"| S-001 | F-001 | a | left out: no need, and why |\n| D-001 | s | a | issue 6 |\n"
+         f"| S-001 | F-001 | a | left out: no need, and why |\n| D-001 | s | a | issue 8 |\n"
          f"| K-001 | s | a | issue 10 |\n| X-001 | s | a | `test/a.py::present` |\n")
 
 
