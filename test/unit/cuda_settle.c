@@ -651,6 +651,31 @@ static void the_hint_is_on_the_profile(void **state)
         assert_non_null(json_path(object_json(w, &KUBE_JOB, "r-execution"), "spec.template.spec.affinity"));
 }
 
+/* A Job that cannot be made is planned again and again, and what the nodes say differs every time: nobody writes that down. */
+static void the_hint_is_written_once(void **state)
+{
+        struct world *w = *state;
+        struct rig *r = &w->rig;
+        struct json *node = parse(r, "{'metadata': {'name': 'n1', 'labels': {'nvidia.com/gpu.product': "
+                                     "'NVIDIA-H100-80GB-HBM3'}}, 'status': {'allocatable': "
+                                     "{'nvidia.com/gpu': '8'}}}");
+        struct json *hint;
+
+        *vec_push(&w->others) = (struct object){&KUBE_NODE, node, "n1", "uid-n"};
+        profiling_ends(w, "'image': 'i', 'profilingEnabled': true");
+        hint = json_copy(&r->arena,
+                         json_path(object_json(w, &WORKLOADPROFILE, "r-profile"), "status.placement"));
+        json_set(&r->arena, json_path(node, "metadata.labels"), "nvidia.com/gpu.product",
+                 json_string(&r->arena, "Tesla-T4"));
+        edit(r, "suspend", "true");
+        come_to_rest(w);
+        edit(r, "suspend", "false");
+        come_to_rest(w);
+        assert_phase(r, "Executing");
+        assert_true(json_equal(hint,
+                               json_path(object_json(w, &WORKLOADPROFILE, "r-profile"), "status.placement")));
+}
+
 /* ---- suspending */
 
 static void suspended_before_anything_it_waits(void **state)
@@ -855,6 +880,7 @@ static const struct CMUnitTest tests[] = {
         TEST(a_deleted_execution_is_never_made_twice),
         TEST(a_wait_is_told),
         TEST(the_hint_is_on_the_profile),
+        TEST(the_hint_is_written_once),
         TEST(suspended_before_anything_it_waits),
         TEST(suspended_while_it_is_profiled),
         TEST(suspended_while_it_is_executed),
