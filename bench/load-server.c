@@ -3,13 +3,20 @@
  *
  *     load-server FIRST_US GAP_US CHUNKS TIMES [AT_ONCE]
  *
- * Prints its port. Answers every POST after FIRST_US with CHUNKS  events GAP_US apart (0: as fast as the socket takes them),
- * AT_ONCE (1) in a write(), then [DONE]. A request is known by its max_tokens. Before and after the write() that has a request's
- * first event the wall clock is read; with SIGTERM all of these go to the file TIMES as lines "max_tokens before after" (ns).
- * One thread, one epoll, no
- * allocation in a stream: what is measured is the client.
+ * Prints its port. Answers every POST after FIRST_US with CHUNKS events GAP_US apart (0: as fast as the socket takes
+ * them), AT_ONCE (1) in a write(), then [DONE]. A request is known by its max_tokens. Of the write() that has its first
+ * event three times are kept (ns of the wall clock): before it, after it, and the kernel's stamp of the moment the packet
+ * was given to the device (0: none). With SIGTERM all go to the file TIMES as lines "max_tokens before after device".
+ *
+ * The stamp is the nearest that a sender knows to the arrival: the loopback device hands a packet to the receiver within
+ * the function that stamps it, so no byte was at the client's socket earlier, and none much later. Before the write() is
+ * earlier by the server's own way through TCP and IP; the stamp at the packet scheduler (TX_SCHED) too, if by less; the
+ * one of the acknowledgment (TX_ACK) waits until the client's kernel sends one, some milliseconds.
+ *
+ * One thread, one epoll, no allocation in a stream: what is measured is the client.
  */
 #include <errno.h>
+#include <linux/net_tstamp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -44,9 +51,9 @@ struct peer {
         char out[OUT_MAX];
 };
 
-/* A write() with a first event: it left between these two. */
+/* A write() with a first event. */
 struct moment {
-        uint64_t before, after;
+        uint64_t before, after, device;
 };
 
 struct server {
@@ -54,6 +61,7 @@ struct server {
         struct heap due;
         uint64_t first_ns, gap_ns;
         unsigned chunks, at_once;
+        bool stamps;          /* the kernel makes them */
         struct moment *times; /* by key */
         struct clock clock;
 };
@@ -91,6 +99,42 @@ static void add_chunk(struct peer *p, const char *text)
         add(p, "\r\n", 2);
 }
 
+/* Sends what there is; the kernel stamps its packet, and tells through the error queue. */
+static ssize_t send_stamped(struct peer *p)
+{
+        uint32_t flags = SOF_TIMESTAMPING_TX_SOFTWARE;
+        char control[CMSG_SPACE(sizeof(flags))] __attribute__((aligned(8))) = {0};
+        struct iovec out = {.iov_base = p->out + p->out_at, .iov_len = p->n_out - p->out_at};
+        struct msghdr msg = {
+                .msg_iov = &out, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+        struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+
+        h->cmsg_level = SOL_SOCKET;
+        h->cmsg_type = SO_TIMESTAMPING;
+        h->cmsg_len = CMSG_LEN(sizeof(flags));
+        memcpy(CMSG_DATA(h), &flags, sizeof(flags));
+        return sendmsg(p->fd, &msg, MSG_NOSIGNAL);
+}
+
+/* One stamp is under way at a time: the next request acknowledges all of the answer before. False: there is none. */
+static bool take_stamp(struct server *s, const struct peer *p)
+{
+        char control[256] __attribute__((aligned(8)));
+        struct msghdr msg = {.msg_control = control, .msg_controllen = sizeof(control)};
+        struct timespec at;
+
+        if (recvmsg(p->fd, &msg, MSG_ERRQUEUE) < 0)
+                return false;
+        for (struct cmsghdr *h = CMSG_FIRSTHDR(&msg); h; h = CMSG_NXTHDR(&msg, h)) {
+                if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_TIMESTAMPING)
+                        continue;
+                memcpy(&at, CMSG_DATA(h), sizeof(at));
+                if (p->key < KEYS && !s->times[p->key].device)
+                        s->times[p->key].device = (uint64_t)at.tv_sec * 1000000000 + (uint64_t)at.tv_nsec;
+        }
+        return true;
+}
+
 /* False: it has gone. */
 static bool flush(struct server *s, struct peer *p)
 {
@@ -99,11 +143,13 @@ static bool flush(struct server *s, struct peer *p)
         while (p->out_at < p->n_out) {
                 bool first = p->first && p->key < KEYS;
                 uint64_t before = first ? wall_ns() : 0;
-                ssize_t n = send(p->fd, p->out + p->out_at, p->n_out - p->out_at, MSG_NOSIGNAL);
+                ssize_t n = first && s->stamps
+                                    ? send_stamped(p)
+                                    : send(p->fd, p->out + p->out_at, p->n_out - p->out_at, MSG_NOSIGNAL);
 
                 p->first = false;
                 if (first)
-                        s->times[p->key] = (struct moment){before, wall_ns()};
+                        s->times[p->key] = (struct moment){.before = before, .after = wall_ns()};
                 if (n < 0 && errno == EAGAIN) {
                         ev.events |= EPOLLOUT;
                         break;
@@ -181,6 +227,10 @@ static bool take(struct server *s, struct peer *p, uint64_t now)
 /* Nobody sends a second request before the answer's end: what is readable then is the end of the connection. */
 static bool ready(struct server *s, struct peer *p, uint32_t events, uint64_t now)
 {
+        if (events & EPOLLERR && !take_stamp(s, p))
+                return false;
+        if (events == EPOLLERR)
+                return true;
         if (!p->answering && !p->n_out)
                 return take(s, p, now);
         if (!(events & EPOLLOUT))
@@ -191,6 +241,7 @@ static bool ready(struct server *s, struct peer *p, uint32_t events, uint64_t no
 static void accept_all(struct server *s, int listener)
 {
         int fd, one = 1;
+        int stamps = SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY; /* which: send_stamped() says */
 
         while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
                 struct peer *p = xmalloc(sizeof(*p));
@@ -201,6 +252,7 @@ static void accept_all(struct server *s, int listener)
                 p->n_in = p->out_at = p->n_out = 0;
                 p->answering = p->first = false;
                 p->events = EPOLLIN;
+                s->stamps = setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof(stamps)) == 0;
                 setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
                 epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
         }
@@ -232,8 +284,9 @@ static void write_times(const struct server *s, const char *path)
 
         for (size_t i = 0; f && i < KEYS; i++)
                 if (s->times[i].before)
-                        fprintf(f, "%zu %llu %llu\n", i, (unsigned long long)s->times[i].before,
-                                (unsigned long long)s->times[i].after);
+                        fprintf(f, "%zu %llu %llu %llu\n", i, (unsigned long long)s->times[i].before,
+                                (unsigned long long)s->times[i].after,
+                                (unsigned long long)s->times[i].device);
         if (f)
                 fclose(f);
 }

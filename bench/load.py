@@ -4,16 +4,20 @@
     bench/load.py [100] [1000] [highest] [chunks] [truth]       (all of them)
 
 100, 1000  requests a second of short streams, by one trace for both: how late each request went out (start - due), and how
-           much later than its true first byte its first chunk was recorded. True is the server's own clock before its
-           write(); where the server itself was held up in that write() nobody knows, and the sample is left out for both.
-           The server (bench/load-server.c) is the same for both, and they take turns
+           far from its true first byte its first chunk was recorded (either way). True is the kernel's stamp when the
+           server's packet went to the device, which on loopback is when it came to the client (bench/load-server.c says
+           why). Beside it, without a bar, the server's clock before its write(), which has the server's own way through the
+           kernel in it. Where the kernel has no such stamps, this is said, and the bar is on the latter. Where the server
+           itself was held up in that write() nobody knows, and the sample is left out for both; how many is said.
+           The server is the same for both, and they take turns
 highest    the same at the highest rate that each reaches: doubled from 1000 until one of a hundred is 50 ms late
 chunks     streamed chunks a second of one core: from a server that always has more than the client takes, and, without a bar,
            when each of 64 streams has a chunk every 5 ms, so that the kernel's part of a chunk is most of it
 truth      mean TTFT and ITL against the simulated engine at concurrency 1, 32, 256 and 1000
 
 Server and clients run before all else on the machine where that is allowed (SCHED_FIFO), the clients one after the other. A part
-that misses is measured again, up to three times in all, because what else a machine does is not the client's: the last counts. Exits with 1 when Sonde misses what is expected of it.
+that misses is measured again, up to three times in all, because what else a machine does is not the client's: the last counts.
+Exits with 1 when Sonde misses what is expected of it.
 """
 import contextlib
 import json
@@ -30,6 +34,8 @@ PEER = os.path.join(ROOT, "bench", "peers", "aiohttp_load.py")
 FIRST_US, GAP_US, CHUNKS = 5000, 1000, 8  # of a short stream
 SECONDS, ROUNDS, WARMUP, KEY = 4, 3, 50, 1000  # KEY: the first request's name
 HELD_UP = 100_000  # ns in a write()
+STAMPED = 0.99  # of the answers have the kernel's stamp, or it has none to give
+LATE, DEVICE, WRITE = "send - scheduled", "first byte at the device", "first byte before write()"
 MEDIAN, STAMP, THROUGHPUT = 8, 20, 10  # times better than the peer, at least
 RATES = (2000, 4000, 8000, 16000, 32000)
 KEPT_UP = 0.05  # s: a client that is later than this (p99) has not kept up
@@ -78,12 +84,16 @@ class Server:
         return self
 
     def true_first_bytes(self):
-        """By request, where it is known; ends the server."""
+        """By request, where it is known, for each of the truths there are; ends the server."""
         self._process.send_signal(signal.SIGTERM)
         assert self._process.wait(30) == 0
         with open(self.times, encoding="utf-8") as f:
             moments = [tuple(map(int, line.split())) for line in f]
-        return {key: before for key, before, after in moments if after - before < HELD_UP}
+        known = [m for m in moments if m[2] - m[1] < HELD_UP]
+        true = {WRITE: {key: before for key, before, _, _ in known}}
+        if sum(m[3] > 0 for m in known) >= STAMPED * len(known):
+            true[DEVICE] = {key: device for key, _, _, device in known if device}
+        return true
 
     def __exit__(self, *_):
         self._process.kill()
@@ -114,7 +124,7 @@ def sonde(url, trace, folder, concurrency=0):
                 continue
             start = r["metadata"]["request_start_ns"]
             records.append({"key": KEY + r["metadata"]["session_num"], "late": r["sonde"]["lateness_us"],
-                            "first": start + r["metrics"]["time_to_first_token"]["value"] * 1e6})
+                            "first": start + round(r["metrics"]["time_to_first_token"]["value"] * 1e6)})
     summary = json.loads(done.stdout)["sonde"]
     return records, summary["client_cpu_seconds"], summary["chunks"]
 
@@ -135,54 +145,60 @@ def aiohttp(url, trace, folder, concurrency=0):
 
 
 def one_rate(client, folder, rate, seconds=SECONDS):
-    """Lateness and error of the first chunk's stamp, in us; and whether it kept up."""
+    """Lateness, and the error of the first chunk's stamp by each truth, in us; and whether it kept up."""
     n = rate * seconds
     with Server(folder, FIRST_US, GAP_US, CHUNKS) as server:
         records, _, _ = client(server.url, write_trace(folder, n, rate), folder)
-        true = server.true_first_bytes()
-    late = [r["late"] for r in records]
-    errors = [(r["first"] - true[r["key"]]) / 1e3 for r in records if r["key"] in true]
-    kept_up = len(records) == n and percentile(late, 99) < KEPT_UP * 1e6
-    return late, errors, kept_up
+        truths = server.true_first_bytes()
+    values = {LATE: [r["late"] for r in records]}
+    for truth_of, true in truths.items():
+        values[truth_of] = [abs(r["first"] - true[r["key"]]) / 1e3 for r in records if r["key"] in true]
+    return values, len(records) == n and percentile(values[LATE], 99) < KEPT_UP * 1e6
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------------
 
 
-def show_pair(what, ours, theirs, percent, least):
-    a, b = (percentile(v, percent) for v in (ours, theirs))
-    ratio = b / a if a > 0 else float("inf")
-    row(f"{what}, {'median' if percent == 50 else f'p{percent}'}", f"{a:.1f} us", f"{b:.1f} us", f"{ratio:.1f} times less",
-        f"at least {least}" if least else "", not least or ratio >= least)
+def show_errors(what, ours, theirs):
+    """Each is a name and the values of one_rate()."""
+    barred = DEVICE if DEVICE in ours[1] and DEVICE in theirs[1] else WRITE
+    if barred == WRITE:
+        print("  the kernel does not stamp what the server sends: a first byte's time is that before write()", flush=True)
+    left_out = [len(values[LATE]) - len(values[barred]) for _, values in (ours, theirs)]
+    print(f"  {what}: {left_out[0]} of {len(ours[1][LATE])} samples left out, beside {left_out[1]} of {len(theirs[1][LATE])}", flush=True)
+    wanted = [(LATE, 50, MEDIAN), (LATE, 99, 1)]
+    for name in dict.fromkeys((barred, WRITE)):
+        wanted += [(name, 50, 0), (name, 99, STAMP if name == barred else 0)]
+    for name, percent, least in wanted:
+        a, b = (percentile(values[name], percent) for _, values in (ours, theirs))
+        ratio = b / a if a > 0 else float("inf")
+        row(f"{what}: {'' if name == LATE else 'recorded - '}{name}, {'median' if percent == 50 else f'p{percent}'}",
+            f"{a:.1f} us{ours[0]}", f"{b:.1f} us{theirs[0]}", f"{ratio:.1f} times less", f"at least {least}" if least else "",
+            not least or ratio >= least)
 
 
 def at_rate(folder, rate):
-    ours, theirs = ([], []), ([], [])
+    ours, theirs = {}, {}
     for _ in range(ROUNDS):
         for client, all_of_it in (sonde, ours), (aiohttp, theirs):
-            for values, more in zip(all_of_it, one_rate(client, folder, rate)):
-                values += more
-    show_pair(f"{rate}/s: send - scheduled", ours[0], theirs[0], 50, MEDIAN)
-    show_pair(f"{rate}/s: send - scheduled", ours[0], theirs[0], 99, 1)
-    show_pair(f"{rate}/s: recorded - true first byte", ours[1], theirs[1], 50, 0)
-    show_pair(f"{rate}/s: recorded - true first byte", ours[1], theirs[1], 99, STAMP)
+            for name, values in one_rate(client, folder, rate)[0].items():
+                all_of_it.setdefault(name, []).extend(values)
+    show_errors(f"{rate}/s", ("", ours), ("", theirs))
 
 
 def highest(folder):
     best = {}
     for client in sonde, aiohttp:
         for rate in (1000, *RATES):
-            late, errors, kept_up = one_rate(client, folder, rate, 3)
+            values, kept_up = one_rate(client, folder, rate, 3)
             if not kept_up:
                 break
-            best[client] = rate, late, errors
-    for what, at, percent, least in (("send - scheduled", 1, 50, MEDIAN), ("send - scheduled", 1, 99, 1),
-                                     ("recorded - true first byte", 2, 50, 0), ("recorded - true first byte", 2, 99, STAMP)):
-        values = [percentile(best[c][at], percent) if c in best else None for c in (sonde, aiohttp)]
-        told = [f"{v:.1f} us ({best[c][0]}/s)" if v is not None else "not even at 1000/s" for c, v in zip((sonde, aiohttp), values)]
-        ratio = values[1] / values[0] if None not in values else None
-        row(f"highest: {what}, p{percent}", *told, f"{ratio:.1f} times less" if ratio else "", f"at least {least}" if least else "",
-            values[0] is not None and (not least or not ratio or ratio >= least))
+            best[client] = f" ({rate}/s)", values
+    if len(best) == 2:
+        show_errors("highest", best[sonde], best[aiohttp])
+    else:
+        told = ["1000/s and more" if c in best else "not even 1000/s" for c in (sonde, aiohttp)]
+        row("highest", *told, asked="at least 1000/s", met=sonde in best)
 
 
 def chunks_per_core(client, folder, gap, chunks_each, at_once, requests):
@@ -245,7 +261,7 @@ def main():
         measure(part)
     print(f"\nload average {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     for r in (("", "Sonde", "beside", "ratio", "expected"), *rows):
-        print(f"{r[0]:52} {r[1]!s:>22} {r[2]!s:>28} {r[3]:>20}   {r[4]}".rstrip())
+        print(f"{r[0]:54} {r[1]!s:>22} {r[2]!s:>28} {r[3]:>20}   {r[4]}".rstrip())
     for line in missed:
         print(f"MISSED {line}")
     sys.exit(1 if missed else 0)

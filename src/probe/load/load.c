@@ -335,8 +335,8 @@ int load_run(const struct load_config *c, struct load_report *ret, struct err *e
         _cleanup_(run_done) struct run run = {.c = c, .clock = CLOCK_REAL, .plan = {.told = -1}};
         int hello;
 
-        *ret = (struct load_report){.wall_began = clock_wall(&run.clock),
-                                    .clock_began = clock_boot_ns(&run.clock)};
+        *ret = (struct load_report){.wall_began = clock_wall(&run.clock)};
+        ret->clock_began = clock_boot_ns_of(&run.clock, ret->wall_began * 1000);
         if (load_plan_make(&run.plan, c, err) < 0)
                 return -1;
         hello = greet(c, err);
