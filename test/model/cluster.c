@@ -1,9 +1,9 @@
 /*
- * What the cluster does by itself: the Jobs' controller, the kubelet, the relay, garbage collection, deployments.
+ * What the cluster does by itself: the Jobs' controller, the kubelet, the relay, garbage collection.
  *
  * Arguments of actions are uids.
  */
-#include "model/world.h"
+#include "model/sabotage.h"
 
 enum { CODE_TOLD = 143, CODE_KILLED = 137, CODE_BAD = 3, RELAY_PATIENCE = 600 };
 
@@ -65,7 +65,7 @@ bool act_make_pod(struct model *m, struct state *s, unsigned job)
         if (j->pods && (!m->scenario->old_server || !last || !last->asked ||
                         (last->work == WORK_ENDED && last->code != CODE_TOLD)))
                 return false;
-        pods.v[n] = (struct pod){.uid = ++pods.made, .job = j->uid};
+        pods.v[n] = (struct pod){.uid = ++pods.made, .job = j->uid, .plain = !j->attempt};
         part_change(m, s, PODS, &pods);
         j->pods++;
         part_change(m, s, JOBS, &jobs);
@@ -82,6 +82,8 @@ bool act_end_job(struct model *m, struct state *s, unsigned job)
         if (!j || j->end || j->deleting || !j->pods || (last && !last->phase) || !is_of_account(m, s, j->uid))
                 return false;
         j->end = last && last->phase == PHASE_SUCCEEDED ? JOB_COMPLETE : JOB_FAILED;
+        if (!j->attempt && j->end == JOB_COMPLETE)
+                s->plain |= PLAIN_SUCCEEDED | (s->task ? PLAIN_JUST_NOW : 0);
         part_change(m, s, JOBS, &jobs);
         return true;
 }
@@ -96,7 +98,7 @@ bool act_start_pod(struct model *m, struct state *s, unsigned pod)
         if (!p || p->phase || p->work != WORK_PENDING || p->asked || !is_of_account(m, s, p->job))
                 return false;
         p->work = WORK_RUNNING;
-        p->relay = RELAY_UP;
+        p->relay = p->plain ? RELAY_DONE : RELAY_UP;
         part_change(m, s, PODS, &pods);
         return true;
 }
@@ -114,7 +116,8 @@ static bool end_workload(struct model *m, struct state *s, unsigned pod, uint8_t
         p->work = WORK_ENDED;
         p->code = code;
         p->finished = (uint16_t)(s->now + 1);
-        h.v[p->uid].exit = exit;
+        if (!p->plain)
+                h.v[p->uid].exit = exit;
         hidden_change(m, s, &h);
         part_change(m, s, PODS, &pods);
         return true;
@@ -265,14 +268,16 @@ bool act_send_output(struct model *m, struct state *s, unsigned pod)
         return true;
 }
 
-/* A success of an attempt that nobody has given up yet. */
+/* A success of an attempt that nobody has given up yet, nor is it of another spec. */
 static void remember_success(struct model *m, struct state *s, const struct relay *r)
 {
         struct jobs_part jobs = PART(m, s, jobs_part, JOBS);
         const struct job *job = job_by_uid(&jobs, r->pod->job);
         const struct facts *f = facts_of(m, s);
+        bool stale = m->subject->renews && job &&
+                     job->spec != (PART(m, s, request_part, REQUEST).spec & SPEC_EDITED);
 
-        if (job && request_there(m, s, job->owner) && f->attempt == job->attempt && !f->outcome)
+        if (job && !stale && request_there(m, s, job->owner) && f->attempt == job->attempt && !f->outcome)
                 s->success = r->pod->uid;
 }
 
@@ -347,11 +352,21 @@ bool act_collect_pod(struct model *m, struct state *s, unsigned pod)
         return true;
 }
 
-/* ConfigMaps and access, at once: it makes no difference to anybody in which order. */
+static bool collect_product(struct model *m, struct state *s)
+{
+        struct product_part p = PART(m, s, product_part, PRODUCT);
+
+        if (!m->subject->owned || !p.owner || request_there(m, s, p.owner) || m->scenario->bug == BUG_LEAKS)
+                return false;
+        part_change(m, s, PRODUCT, &(struct product_part){.made = p.made});
+        return true;
+}
+
+/* ConfigMaps, access and product, at once: it makes no difference to anybody in which order. */
 bool act_collect_others(struct model *m, struct state *s, unsigned arg)
 {
         struct maps_part maps = PART(m, s, maps_part, MAPS);
-        bool any = false;
+        bool any = collect_product(m, s);
 
         if (maps.status.owner && !request_there(m, s, maps.status.owner)) {
                 maps.status = (struct status_map){0};
@@ -377,8 +392,10 @@ bool act_collect_rest(struct model *m, struct state *s, unsigned arg)
         struct pods_part pods = PART(m, s, pods_part, PODS);
         struct maps_part maps = PART(m, s, maps_part, MAPS);
 
-        if (!cluster_is_forgotten(m, s) || !(jobs.v[0].uid || pods.v[0].uid || maps.status.uid ||
-                                             maps.data.uid || s->access[0] || s->access[1] || s->access[2]))
+        if (!cluster_is_forgotten(m, s))
+                return false;
+        if (!(collect_product(m, s) || jobs.v[0].uid || pods.v[0].uid || maps.status.uid || maps.data.uid ||
+              s->access[0] || s->access[1] || s->access[2]))
                 return false;
         part_change(m, s, JOBS, &(struct jobs_part){.made = jobs.made});
         part_change(m, s, PODS, &(struct pods_part){.made = pods.made});
@@ -395,15 +412,14 @@ bool cluster_is_forgotten(const struct model *m, const struct state *s)
                !SEEN(m, s, request_part, REQUEST).uid;
 }
 
-/* ---- deployments */
+/* ---- the product */
 
-bool act_deploy(struct model *m, struct state *s, unsigned arg)
+bool act_turn(struct model *m, struct state *s, unsigned arg)
 {
-        struct deployments_part d = PART(m, s, deployments_part, DEPLOYMENTS);
+        struct product_part p = PART(m, s, product_part, PRODUCT);
 
-        if (!d.uid || d.good)
+        if (!p.uid || !m->subject->product_turns || !m->subject->product_turns(&p))
                 return false;
-        d.good = 1;
-        part_change(m, s, DEPLOYMENTS, &d);
+        part_change(m, s, PRODUCT, &p);
         return true;
 }

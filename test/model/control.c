@@ -34,13 +34,29 @@ static bool pods_concern(const struct model *m, const struct state *s)
         return false;
 }
 
-void control_deliver(struct model *m, struct state *s, enum part which)
+/* What somebody has made for himself is not watched. */
+static bool product_concerns(const struct model *m, const struct state *s)
 {
         uint8_t uid = SEEN(m, s, request_part, REQUEST).uid;
 
+        return uid && (SEEN(m, s, product_part, PRODUCT).owner == uid ||
+                       PART(m, s, product_part, PRODUCT).owner == uid);
+}
+
+static bool concerns(const struct model *m, const struct state *s, enum part which)
+{
+        if (which == PODS)
+                return pods_concern(m, s);
+        if (which == PRODUCT)
+                return product_concerns(m, s);
+        return which == REQUEST || SEEN(m, s, request_part, REQUEST).uid;
+}
+
+void control_deliver(struct model *m, struct state *s, enum part which)
+{
         if (s->seen[which] == s->part[which])
                 return;
-        if (which == REQUEST || (which == PODS ? pods_concern(m, s) : uid))
+        if (concerns(m, s, which))
                 s->dirty = 1;
         s->seen[which] = s->part[which];
         s->awaits &= (uint8_t) ~(1U << which);
@@ -90,6 +106,7 @@ bool act_decide(struct model *m, struct state *s, unsigned parts)
                 return false; /* whoever does not look for ever would make and lose the same things for ever */
         s->dirty = s->awaits = 0;
         s->again = 0;
+        s->plain &= (uint8_t)~PLAIN_JUST_NOW;
         if (!SEEN(m, s, request_part, REQUEST).uid)
                 return true; /* gone */
         number = verdict_decide(m, s);
@@ -123,6 +140,13 @@ static enum done delete_job(struct model *m, struct state *s, const struct verdi
                         return CONFLICT;
                 if (j->owner != v->owner)
                         model_wrong(m, "a Job of somebody else is deleted");
+                if (!j->attempt && PART(m, s, request_part, REQUEST).uid == v->owner) {
+                        s->jobs_made &= (uint8_t)~1U;
+                        if (s->plain & PLAIN_JUST_NOW)
+                                s->plain |= PLAIN_LOST;
+                        if (!facts_of(m, s)->suspended && !facts_of(m, s)->failed)
+                                model_wrong(m, "Job %s is taken away for no reason", m->names[j->name]);
+                }
                 if (op->foreground)
                         j->deleting = 1;
                 else
@@ -158,8 +182,8 @@ static enum done delete_one(struct model *m, struct state *s, const struct verdi
                 return delete_job(m, s, v, op);
         if (op->type == OF_STATUS_MAP || op->type == OF_DATA_MAP)
                 return delete_map(m, s, v, op);
-        if (op->type == OF_DEPLOYMENT) {
-                model_wrong(m, "a deployment is deleted");
+        if (op->type == OF_PRODUCT) {
+                model_wrong(m, "the product is deleted");
                 return DONE;
         }
         if (s->access[op->which] && s->access[op->which] != op->uid)
@@ -182,11 +206,17 @@ static enum done create_job(struct model *m, struct state *s, const struct verdi
                 model_wrong(m, "one Job after another is made");
                 return DONE;
         }
-        jobs.v[n] = (struct job){
-                .uid = ++jobs.made, .owner = v->owner, .name = op->name, .attempt = op->attempt};
+        jobs.v[n] = (struct job){.uid = ++jobs.made,
+                                 .owner = v->owner,
+                                 .name = op->name,
+                                 .attempt = op->attempt,
+                                 .spec = op->spec,
+                                 .meta = op->text};
         judge_job_created(m, s, &jobs.v[n]);
-        if (PART(m, s, request_part, REQUEST).uid == v->owner)
+        if (PART(m, s, request_part, REQUEST).uid == v->owner) {
                 s->jobs_made |= (uint8_t)(1U << op->attempt);
+                s->plain |= op->attempt ? 0 : PLAIN_MADE;
+        }
         part_change(m, s, JOBS, &jobs);
         await(m, s, JOBS);
         return DONE;
@@ -213,22 +243,58 @@ static enum done create_map(struct model *m, struct state *s, const struct verdi
         return DONE;
 }
 
-static enum done create_deployment(struct model *m, struct state *s, const struct verdict *v,
-                                   const struct op *op)
+/* Its status is kept by whoever sees it, be it that an answer was lost. */
+static void keep_product(struct model *m, struct state *s, const struct op *op)
 {
-        struct deployments_part d = PART(m, s, deployments_part, DEPLOYMENTS);
+        struct product_part p = PART(m, s, product_part, PRODUCT);
 
-        if (d.uid) {
-                await(m, s, DEPLOYMENTS);
-                return d.owner == v->owner ? DONE : FOREIGN;
+        if (!op->status)
+                return;
+        p.status = op->status;
+        p.of = op->pod;
+        part_change(m, s, PRODUCT, &p);
+}
+
+static enum done create_product(struct model *m, struct state *s, const struct verdict *v,
+                                const struct op *op)
+{
+        struct product_part p = PART(m, s, product_part, PRODUCT);
+
+        if (p.uid) {
+                if (p.owner == v->owner || m->scenario->bug == BUG_ADOPTS)
+                        keep_product(m, s, op);
+                await(m, s, PRODUCT);
+                return p.owner == v->owner ? DONE : FOREIGN;
         }
-        if (facts_of(m, s)->deployed && PART(m, s, request_part, REQUEST).uid == v->owner)
-                model_wrong(m, "a deployment that was deleted is made again");
-        d = (struct deployments_part){.uid = (uint8_t)(d.made + 1), .made = (uint8_t)(d.made + 1)};
-        d.owner = v->owner;
-        d.of = op->pod;
-        part_change(m, s, DEPLOYMENTS, &d);
-        await(m, s, DEPLOYMENTS);
+        if (facts_of(m, s)->made && PART(m, s, request_part, REQUEST).uid == v->owner)
+                model_wrong(m, "%s that was deleted is made again", m->subject->story);
+        p = (struct product_part){.uid = (uint8_t)(p.made + 1), .made = (uint8_t)(p.made + 1)};
+        p.owner = v->owner;
+        p.of = m->subject->owned ? 0 : op->pod; /* or with its status */
+        p.text = op->text;
+        p.spec = op->spec;
+        part_change(m, s, PRODUCT, &p);
+        await(m, s, PRODUCT);
+        return DONE;
+}
+
+/* Only what was decided on; its status also of what has just been applied. */
+static enum done write_product(struct model *m, struct state *s, const struct verdict *v, const struct op *op)
+{
+        struct product_part p = PART(m, s, product_part, PRODUCT);
+        bool same = op->kind == OP_APPLY ? s->part[PRODUCT] == v->product
+                                         : p.uid == op->uid && p.text == op->text;
+
+        if (!p.uid || (!same && m->scenario->bug != BUG_BY_NAME))
+                return CONFLICT;
+        if (op->kind == OP_APPLY) {
+                p.text = op->text;
+                p.spec = op->spec;
+                part_change(m, s, PRODUCT, &p);
+        } else {
+                keep_product(m, s, op);
+        }
+        await(m, s, PRODUCT);
         return DONE;
 }
 
@@ -238,8 +304,8 @@ static enum done create_one(struct model *m, struct state *s, const struct verdi
                 return create_job(m, s, v, op);
         if (op->type == OF_STATUS_MAP || op->type == OF_DATA_MAP)
                 return create_map(m, s, v, op);
-        if (op->type == OF_DEPLOYMENT)
-                return create_deployment(m, s, v, op);
+        if (op->type == OF_PRODUCT)
+                return create_product(m, s, v, op);
         if (s->access[op->which])
                 return s->access[op->which] == v->owner ? DONE : FOREIGN;
         s->access[op->which] = v->owner;
@@ -292,7 +358,8 @@ bool act_write(struct model *m, struct state *s, unsigned arg)
                 model_wrong(m, "%s", v->wrong_status);
         done = op->kind == OP_DELETE   ? delete_one(m, s, v, op)
                : op->kind == OP_CREATE ? create_one(m, s, v, op)
-                                       : write_status(m, s, v, op->status);
+               : op->kind == OP_STATUS ? write_status(m, s, v, op->status)
+                                       : write_product(m, s, v, op);
         if (done == CONFLICT) {
                 give_up(s);
                 return true;
@@ -322,7 +389,7 @@ static const char *summary(struct model *m, const char *text)
                 json_set(&m->scratch, brief, json_str(c, "type"),
                          json_string(&m->scratch, arena_printf(&m->scratch, "%s/%s", json_str(c, "status"),
                                                                json_str(c, "reason"))));
-        return arena_printf(&m->scratch, "%s, run %s, progress %s, %s", json_str(status, "state"),
+        return arena_printf(&m->scratch, "%s, run %s, progress %s, %s", json_str(status, m->subject->state),
                             run ? json_print(&m->scratch, run) : "-",
                             progress ? json_print(&m->scratch, progress) : "-",
                             json_print(&m->scratch, brief));
@@ -330,8 +397,10 @@ static const char *summary(struct model *m, const char *text)
 
 const char *control_next_write(struct model *m, const struct state *s)
 {
-        static const char *const kinds[] = {"deletes", "creates", "writes the status"};
-        static const char *const types[] = {"Job", STATUS_MAP, DATA_MAP, "access", "the deployment"};
+        static const char *const kinds[] = {"deletes", "creates", "writes the status", "applies",
+                                            "writes the status of"};
+        const struct subject *x = m->subject;
+        const char *const types[] = {"Job", x->status_map, x->data_map, "access", x->product};
         const struct op *op = s->task ? &m->verdicts.v[s->task - 1]->ops[s->step] : NULL;
 
         if (!op)
@@ -358,6 +427,7 @@ bool act_crash(struct model *m, struct state *s, unsigned arg)
         s->task = 0;
         s->step = s->awaits = 0;
         s->again = 0;
+        s->plain &= (uint8_t)~PLAIN_JUST_NOW;
         memcpy(s->seen, s->part, sizeof(s->seen));
         s->dirty = PART(m, s, request_part, REQUEST).uid != 0;
         if (memcmp(&before, s, sizeof(before)) == 0)

@@ -29,16 +29,18 @@ struct explorer {
 
 static void describe(struct explorer *x, const struct state *s, struct origin step, struct buf *out)
 {
-        static const char *const parts[] = {"the request", "the Jobs", "the pods", "the ConfigMaps",
-                                            "the deployments"};
-        static const char *const edits[] = {"another model", "suspend", "cancel", "autoApply"};
+        const struct subject *of = x->m.subject;
+        const char *const parts[] = {"the request", "the Jobs", "the pods", "the ConfigMaps", of->story};
+        const char *const edits[] = {of->edited, "suspend", "cancel", of->own};
         static const char *const mishaps[] = {"the pod is evicted",
                                               "somebody deletes the pod",
                                               "the relay is killed",
                                               "somebody deletes the Job",
                                               "somebody deletes the Job and leaves its pods",
                                               "somebody deletes the status ConfigMap",
-                                              "somebody deletes the deployment"};
+                                              "somebody deletes the product",
+                                              "somebody deletes the data ConfigMap",
+                                              "somebody makes the product himself"};
         const struct action *a = &actions[step.action];
         const char *write = control_next_write(&x->m, s);
 
@@ -163,13 +165,14 @@ static void find_rounds(struct explorer *x)
                 }
 }
 
-void explore(const struct scenario *scenario, size_t max_states, struct exploration *ret)
+void explore(const struct subject *subject, const struct scenario *scenario, size_t max_states,
+             struct exploration *ret)
 {
         struct explorer *x = xcalloc(1, sizeof(*x));
         _cleanup_(buf_done) struct buf out = BUF_INIT(SIZE_MAX);
         struct state first;
 
-        model_init(&x->m, scenario);
+        model_init(&x->m, subject, scenario);
         pool_init(&x->states, sizeof(struct state));
         first = model_begin(&x->m);
         pool_intern(&x->states, &first, NULL);

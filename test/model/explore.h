@@ -10,5 +10,6 @@ struct exploration {
         char *wrong; /* what, and the way there, for people; NULL: nothing */
 };
 
-void explore(const struct scenario *scenario, size_t max_states, struct exploration *ret);
+void explore(const struct subject *subject, const struct scenario *scenario, size_t max_states,
+             struct exploration *ret);
 void exploration_done(struct exploration *e);

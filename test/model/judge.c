@@ -77,45 +77,26 @@ static const char *judge_progress(const struct json *old, const struct json *new
         return after < before ? "the percentage goes back within an attempt" : NULL;
 }
 
-/* From which state to which: bits by the numbers of the states. */
-static bool may_follow(unsigned from, unsigned to)
-{
-        static const unsigned next[] = {
-                [STATE_NEW] = 1 << STATE_PENDING | 1 << STATE_FAILED,
-                [STATE_PENDING] = 1 << STATE_PENDING | 1 << STATE_PROFILING | 1 << STATE_READY |
-                                  1 << STATE_DEPLOYING | 1 << STATE_FAILED,
-                [STATE_PROFILING] = 1 << STATE_PROFILING | 1 << STATE_PENDING | 1 << STATE_READY |
-                                    1 << STATE_DEPLOYING | 1 << STATE_FAILED,
-                [STATE_DEPLOYING] = 1 << STATE_DEPLOYING | 1 << STATE_READY | 1 << STATE_FAILED |
-                                    1 << STATE_DELETED,
-                [STATE_READY] = 1 << STATE_READY | 1 << STATE_DEPLOYING | 1 << STATE_DELETED,
-                [STATE_FAILED] = 1 << STATE_FAILED,
-                [STATE_DELETED] = 1 << STATE_DELETED,
-        };
-
-        return next[from] & 1U << to;
-}
-
 static const char *judge_run(struct model *m, const struct json *old, const struct json *new, bool has_row)
 {
         const struct json *was = json_at(old, "run"), *is = json_at(new, "run");
         uint16_t before = old ? status_number(m, old) : 0, after = status_number(m, new);
         const struct facts *x = &m->statuses.v[before], *y = &m->statuses.v[after];
 
-        if (!may_follow(x->state, y->state))
-                return arena_printf(&m->texts, "state %s follows %s", json_str_or(new, "state", "''"),
-                                    json_str_or(old, "state", "''"));
-        if (x->outcome && x->outcome != y->outcome)
+        if (!(m->subject->next[x->state] & 1U << y->state))
+                return arena_printf(&m->texts, "state %s follows %s", m->subject->states[y->state],
+                                    m->subject->states[x->state]);
+        if (x->outcome && x->outcome != y->outcome && !(m->subject->renews && x->attempt < y->attempt))
                 return "an outcome is taken back";
         if (x->attempt > y->attempt)
                 return "the attempt goes back";
         if (x->attempt == y->attempt && x->job != UINT8_MAX && x->job != y->job)
                 return "the Job's name changes within an attempt";
-        if (json_int(was, "retries", 0) > json_int(is, "retries", 0))
+        if (json_int(was, "retries", 0) > json_int(is, "retries", 0) && !x->outcome)
                 return "the count of retries goes back";
         if (!x->outcome && y->outcome && !has_row)
                 return "a run ends without a row for the history";
-        if (is_final(x))
+        if (x->final)
                 return "a final status is written again";
         return NULL;
 }
@@ -133,6 +114,8 @@ const char *judge_status(struct model *m, const struct json *view, const struct 
                 return "observedGeneration goes back";
         if (!bad)
                 bad = judge_progress(old, new);
+        if (!bad && m->subject->judge_status)
+                bad = m->subject->judge_status(old, new);
         return bad ? bad : judge_run(m, old, new, has_row);
 }
 
@@ -140,13 +123,15 @@ void judge_status_written(struct model *m, const struct state *s, uint16_t after
 {
         const struct facts *was = facts_of(m, s), *is = &m->statuses.v[after];
 
-        if (is_final(was))
+        if (was->final)
                 model_wrong(m, "a final state is overwritten");
         if (is->retries > m->scenario->left[LEFT_MISHAP] - s->left[LEFT_MISHAP])
                 model_wrong(m, "an attempt is made that nothing has called for");
-        if (!s->success || s->excused || is->cancelled)
+        if (m->subject->judge_written)
+                m->subject->judge_written(m, s, is);
+        if (!s->success || (s->excused & EXCUSED_RUN) || is->cancelled)
                 return;
-        if (is->outcome == OUTCOME_FAILED || is->state == STATE_FAILED)
+        if (is->outcome == OUTCOME_FAILED || (is->failed && !s->plain))
                 model_wrong(m, "a success that was recorded by pod-%d is told as a failure", s->success);
         if (is->attempt > was->attempt)
                 model_wrong(m, "an attempt follows a success that was recorded by pod-%d", s->success);
@@ -177,13 +162,17 @@ void judge_job_created(struct model *m, const struct state *s, const struct job 
 
         if (r->uid != job->owner)
                 return; /* it goes with its owner, which is gone */
-        if (!s->excused && (s->jobs_made & 1U << job->attempt))
+        if (m->subject->judge_created)
+                m->subject->judge_created(m, s, job);
+        if (!job->attempt && m->subject->plain)
+                return;
+        if (!(s->excused & EXCUSED_RUN) && (s->jobs_made & 1U << job->attempt))
                 model_wrong(m, "the Job of attempt %d is made twice", job->attempt);
         if (f->job != job->name || f->attempt != job->attempt)
                 model_wrong(m, "a Job is made that the status does not name");
         if (f->outcome)
                 model_wrong(m, "a Job is made for a run that has ended");
-        if (s->success && !s->excused)
+        if (s->success && !(s->excused & EXCUSED_RUN))
                 model_wrong(m, "a Job is made after pod-%d has recorded its success", s->success);
         for (size_t i = 0; i < JOBS_MAX && jobs->v[i].uid; i++)
                 if (jobs->v[i].owner == job->owner && job_lives(m, s, &jobs->v[i]))
@@ -191,7 +180,8 @@ void judge_job_created(struct model *m, const struct state *s, const struct job 
         for (size_t i = 0; i < ACCESS_MAX; i++)
                 if (s->access[i] != job->owner)
                         model_wrong(m, "a Job is made that may not record anything");
-        if (!s->excused && (maps->status.owner != job->owner || maps->data.owner != job->owner))
+        if (!(s->excused & EXCUSED_RUN) &&
+            (maps->status.owner != job->owner || maps->data.owner != job->owner))
                 model_wrong(m, "a Job is made without its ConfigMaps");
 }
 
@@ -199,16 +189,13 @@ void judge_state(struct model *m, const struct state *s)
 {
         const struct jobs_part *jobs = &PART(m, s, jobs_part, JOBS);
         const struct request_part *r = &PART(m, s, request_part, REQUEST);
-        const struct deployments_part *d = &PART(m, s, deployments_part, DEPLOYMENTS);
         unsigned active = 0;
 
         for (size_t i = 0; i < JOBS_MAX && jobs->v[i].uid; i++)
                 active += r->uid && jobs->v[i].owner == r->uid && job_lives(m, s, &jobs->v[i]);
         if (active > 1)
                 model_wrong(m, "two Jobs of the request are active");
-        if (d->uid && d->owner == r->uid && s->success && !s->excused && d->of != s->success)
-                model_wrong(m, "the deployment is of pod-%d, and pod-%d recorded the success", d->of,
-                            s->success);
+        m->subject->judge_state(m, s);
 }
 
 /* ---- the end */
@@ -225,10 +212,12 @@ static const char *left_behind(const struct model *m, const struct state *s)
                 return "a ConfigMap is left after the request was deleted";
         if (s->access[0] || s->access[1] || s->access[2])
                 return "access is left after the request was deleted";
+        if (m->subject->owned && PART(m, s, product_part, PRODUCT).owner)
+                return "the product is left after the request was deleted";
         return NULL;
 }
 
-static bool anything_runs(const struct model *m, const struct state *s)
+bool anything_runs(const struct model *m, const struct state *s)
 {
         const struct jobs_part *jobs = &PART(m, s, jobs_part, JOBS);
         const struct pods_part *pods = &PART(m, s, pods_part, PODS);
@@ -242,7 +231,7 @@ static bool anything_runs(const struct model *m, const struct state *s)
         return false;
 }
 
-static const char *judge_end(const struct model *m, const struct state *s, const struct facts *f)
+const char *judge_rest(const struct model *m, const struct state *s)
 {
         if (anything_runs(m, s))
                 return "something runs after the end";
@@ -250,32 +239,31 @@ static const char *judge_end(const struct model *m, const struct state *s, const
                 return "access is left after the end";
         if (PART(m, s, maps_part, MAPS).status.uid)
                 return "the status ConfigMap is left after the end";
-        if (f->outcome == OUTCOME_SUCCEEDED && f->state != STATE_FAILED &&
-            !PART(m, s, maps_part, MAPS).data.uid)
-                return "the output is gone";
         return NULL;
+}
+
+const char *judge_run_settled(const struct model *m, const struct state *s, const struct facts *f)
+{
+        const char *why = f->outcome || f->final ? judge_rest(m, s) : NULL;
+
+        if (why)
+                return why;
+        if (f->outcome == OUTCOME_SUCCEEDED && !f->failed && !PART(m, s, maps_part, MAPS).data.uid)
+                return "the output is gone";
+        if (f->outcome || f->final)
+                return NULL;
+        if (s->success && !(s->excused & EXCUSED_RUN))
+                return "a success that was recorded is not told";
+        if (!f->suspended || !(PART(m, s, request_part, REQUEST).spec & SPEC_SUSPEND))
+                return "the run has no outcome, and nothing is left to happen";
+        return anything_runs(m, s) ? "something runs while the request is suspended" : NULL;
 }
 
 bool judge_settled(struct model *m, const struct state *s, const char **why)
 {
-        const struct request_part *r = &PART(m, s, request_part, REQUEST);
-        const struct facts *f = facts_of(m, s);
-        bool applies = r->spec & SPEC_AUTO_APPLY;
-
-        if (!r->uid)
-                *why = left_behind(m, s);
-        else if (f->outcome || is_final(f))
-                *why = judge_end(m, s, f);
-        else if (s->success && !s->excused)
-                *why = "a success that was recorded is not told";
-        else if (f->suspended && (r->spec & SPEC_SUSPEND))
-                *why = anything_runs(m, s) ? "something runs while the request is suspended" : NULL;
+        if (PART(m, s, request_part, REQUEST).uid)
+                *why = m->subject->judge_settled(m, s, facts_of(m, s));
         else
-                *why = "the run has no outcome, and nothing is left to happen";
-        if (!*why && r->uid && f->outcome == OUTCOME_SUCCEEDED && !is_final(f) &&
-            (f->state != STATE_READY || (applies && !PART(m, s, deployments_part, DEPLOYMENTS).uid)))
-                *why = "the run has succeeded, and the request is not ready";
-        if (!*why && r->uid && f->outcome == OUTCOME_FAILED && !is_final(f))
-                *why = "the run has failed, and the request has not";
+                *why = left_behind(m, s);
         return !*why;
 }

@@ -24,14 +24,18 @@ static void set_spec(struct model *m, struct state *s, uint8_t spec)
 
 bool act_edit(struct model *m, struct state *s, unsigned edit)
 {
-        static const uint8_t bits[] = {[EDIT_MODEL] = SPEC_EDITED,
+        static const uint8_t bits[] = {[EDIT_WORKLOAD] = SPEC_EDITED,
                                        [EDIT_SUSPEND] = SPEC_SUSPEND,
                                        [EDIT_CANCEL] = SPEC_CANCEL,
-                                       [EDIT_APPLY] = SPEC_AUTO_APPLY};
+                                       [EDIT_OWN] = SPEC_OWN};
         struct request_part r = PART(m, s, request_part, REQUEST);
 
         if (!(m->scenario->edits & 1U << edit) || !r.uid || (r.spec & bits[edit]) || !spend(s, LEFT_EDIT))
                 return false;
+        if (edit == EDIT_WORKLOAD && m->subject->renews)
+                s->success = 0; /* it is of another workload, and may be dropped */
+        if (edit == EDIT_OWN && m->subject->renews)
+                s->excused |= EXCUSED_PRODUCT;
         set_spec(m, s, r.spec | bits[edit]);
         return true;
 }
@@ -54,7 +58,7 @@ bool act_delete(struct model *m, struct state *s, unsigned arg)
         if (!r.uid || !spend(s, LEFT_DELETE))
                 return false;
         part_change(m, s, REQUEST, &(struct request_part){.made = r.made});
-        s->jobs_made = s->success = s->excused = s->late = 0;
+        s->jobs_made = s->success = s->excused = s->late = s->plain = 0;
         return true;
 }
 
@@ -139,30 +143,47 @@ static bool delete_job(struct model *m, struct state *s, bool orphans)
                 job_remove(&jobs, last->uid);
         else
                 last->deleting = 1;
-        s->excused = 1;
+        s->excused |= EXCUSED_RUN;
         part_change(m, s, JOBS, &jobs);
         return true;
 }
 
-static bool delete_map(struct model *m, struct state *s)
+static bool delete_map(struct model *m, struct state *s, bool data)
 {
         struct maps_part maps = PART(m, s, maps_part, MAPS);
 
-        if (!maps.status.uid)
+        if (!(data ? maps.data.uid : maps.status.uid))
                 return false;
-        maps.status = (struct status_map){0};
-        s->excused = 1;
+        if (data)
+                maps.data = (struct data_map){0};
+        else
+                maps.status = (struct status_map){0};
+        s->excused |= EXCUSED_RUN;
         part_change(m, s, MAPS, &maps);
         return true;
 }
 
-static bool delete_deployment(struct model *m, struct state *s)
+static bool delete_product(struct model *m, struct state *s)
 {
-        struct deployments_part d = PART(m, s, deployments_part, DEPLOYMENTS);
+        struct product_part p = PART(m, s, product_part, PRODUCT);
 
-        if (!d.uid)
+        if (!p.uid)
                 return false;
-        part_change(m, s, DEPLOYMENTS, &(struct deployments_part){.made = d.made});
+        if (m->subject->owned)
+                s->excused |= EXCUSED_PRODUCT;
+        part_change(m, s, PRODUCT, &(struct product_part){.made = p.made});
+        return true;
+}
+
+static bool make_own_product(struct model *m, struct state *s)
+{
+        struct product_part p = PART(m, s, product_part, PRODUCT), own = m->own;
+
+        if (p.uid)
+                return false;
+        own.made = p.made;
+        s->excused |= EXCUSED_PRODUCT;
+        part_change(m, s, PRODUCT, &own);
         return true;
 }
 
@@ -180,9 +201,15 @@ static bool befall(struct model *m, struct state *s, unsigned mishap)
         case MISHAP_ORPHAN_PODS:
                 return delete_job(m, s, true);
         case MISHAP_DELETE_MAP:
-                return delete_map(m, s);
-        case MISHAP_DELETE_DEPLOYMENT:
-                return delete_deployment(m, s);
+                return delete_map(m, s, false);
+        case MISHAP_DELETE_PRODUCT:
+                return delete_product(m, s);
+        case MISHAP_DELETE_DATA:
+                return delete_map(m, s, true);
+        case MISHAP_OWN_PRODUCT:
+                return make_own_product(m, s);
+        case MISHAPS:
+                break;
         }
         return false;
 }

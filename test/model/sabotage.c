@@ -3,8 +3,6 @@
  */
 #include "model/sabotage.h"
 
-#include "kinds/run_control.h"
-
 const char *const bug_names[BUG_MAX_] = {
         [BUG_NONE] = "no mistake",
         [BUG_NAME_ANEW] = "the Job's name is derived anew",
@@ -16,6 +14,16 @@ const char *const bug_names[BUG_MAX_] = {
         [BUG_STATUS_FIRST] = "the status is written before what it tells of is done",
         [BUG_BY_NAME] = "writes and deletes go by the name alone",
         [BUG_ADOPTS] = "what exists already is taken for our own",
+        [BUG_EAGER] = "what is left of a run with an outcome counts as gone",
+        [BUG_FORGETS] = "that the plain Job was made is not remembered",
+        [BUG_TELLS_EARLY] = "the plain Job is told of as soon as it has a name",
+        [BUG_STAYS_TRUE] = "what was true of the run stays true",
+        [BUG_STAYS_FAILED] = "Failed stays True when another run is begun",
+        [BUG_FORGETS_SEEN] = "a failure does not say which generation it is of",
+        [BUG_RAW_PERCENT] = "the percentage is the last that was reported",
+        [BUG_DEAF] = "the end of the plain Job is not noticed",
+        [BUG_LEAKS] = "the product has no owner",
+        [BUG_NO_MEASURES] = "the product is made, and its status forgotten",
 };
 
 static bool is(const struct model *m, enum bug bug)
@@ -56,22 +64,54 @@ static bool tells_of_success(const struct view *v, const struct object *o)
         return is_suspended(v) && o->type != &KUBE_JOB;
 }
 
-/* As if it had not ended: its last state stays, and so does what it was called. */
-static void forget_end(struct view *v)
+static bool is_of_run(const struct json *job)
 {
+        return json_at(json_at(json_at(job, "metadata"), "labels"), RUN_LABEL_ATTEMPT);
+}
+
+static bool is_left_of_run(const struct view *v, const struct object *o)
+{
+        return o->type == &KUBE_JOB && is_of_run(o->json) &&
+               json_str(json_at(json_at(v->request, "status"), "run"), "outcome");
+}
+
+/* The condition of that type is not there. */
+static void forget_condition(struct view *v, const char *type)
+{
+        struct json *request = json_copy(v->arena, v->request), *kept = json_array(v->arena);
+
+        json_foreach (c, json_at(json_at(request, "status"), "conditions"))
+                if (!streq(json_str(c, "type"), type))
+                        json_append(kept, json_copy(v->arena, c));
+        if (json_at(request, "status"))
+                json_set(v->arena, json_at(request, "status"), "conditions", kept);
+        v->request = request;
+}
+
+static void forget_ends(struct view *v)
+{
+        for (size_t i = 0; i < v->n_children; i++)
+                if (v->children[i].type == &KUBE_JOB && !is_of_run(v->children[i].json))
+                        json_remove(json_at(v->children[i].json, "status"), "conditions");
+}
+
+/* As if it had not ended: its last state stays, and so does what it was called. */
+static void forget_end(const struct model *m, struct view *v)
+{
+        const char *state = m->subject->state;
         struct json *request = json_copy(v->arena, v->request);
         struct json *status = json_at(request, "status"), *run = json_at(status, "run");
 
-        if (!streq(json_str(status, "state"), "Failed"))
+        if (!streq(json_str(status, state), "Failed"))
                 return;
-        json_set(v->arena, status, "state", json_string(v->arena, "Profiling"));
+        json_set(v->arena, status, state, json_string(v->arena, "Profiling"));
         json_remove(run, "outcome");
         json_remove(run, "reason");
         v->request = request;
 }
 
 /* The fence's pod is not compared with the pod that there is. */
-static void blur_fence(struct view *v)
+static void blur_fence(const struct model *m, struct view *v)
 {
         const struct object *pod = NULL;
 
@@ -79,7 +119,8 @@ static void blur_fence(struct view *v)
                 if (v->children[i].type == &KUBE_POD)
                         pod = &v->children[i];
         for (size_t i = 0; pod && i < v->n_children; i++)
-                if (v->children[i].type == &KUBE_CONFIGMAP && streq(v->children[i].name, STATUS_MAP) &&
+                if (v->children[i].type == &KUBE_CONFIGMAP &&
+                    streq(v->children[i].name, m->subject->status_map) &&
                     *json_str_or(json_at(v->children[i].json, "data"), RUN_KEY_POD, ""))
                         json_set(v->arena, json_at(v->children[i].json, "data"), RUN_KEY_POD,
                                  json_string(v->arena, pod->uid));
@@ -92,21 +133,68 @@ void sabotage_view(struct model *m, struct view *v)
         if (is(m, BUG_SUSPENDED_SUCCESS))
                 hide_children(v, tells_of_success);
         if (is(m, BUG_ANY_POD))
-                blur_fence(v);
+                blur_fence(m, v);
+        if (is(m, BUG_EAGER))
+                hide_children(v, is_left_of_run);
+        if (is(m, BUG_FORGETS))
+                forget_condition(v, "ExecutionJobCreated");
+        if (is(m, BUG_DEAF))
+                forget_ends(v);
 }
 
 void sabotage_settle(struct model *m, struct view *v)
 {
         if (is(m, BUG_LATE_WORD))
-                forget_end(v);
+                forget_end(m, v);
+}
+
+/* What was True stays so. */
+static void keep_true(const struct view *v, struct json *status, const char *type)
+{
+        const struct json *before = view_condition(v, type);
+
+        if (streq(json_str(before, "status"), "True"))
+                decide_condition(v, status, type, "True", json_str(before, "reason"),
+                                 json_str(before, "message"));
+}
+
+static void tell_raw_percent(struct model *m, const struct view *v, struct json *status)
+{
+        const struct object *map = view_child(v, &KUBE_CONFIGMAP, m->subject->status_map);
+        struct str text = json_text(json_at(json_at(map ? map->json : NULL, "data"), RUN_KEY_STATUS));
+        const struct json *report = text.p ? json_parse(v->arena, text, NULL, NULL) : NULL;
+
+        if (json_at(report, "overallPercentage") && json_at(status, "progress"))
+                json_set(v->arena, json_at(status, "progress"), "percent",
+                         json_copy(v->arena, json_at(report, "overallPercentage")));
+}
+
+static void sabotage_status(struct model *m, const struct view *v, struct json *status)
+{
+        if (is(m, BUG_STAYS_TRUE)) {
+                keep_true(v, status, "ProfilingPending");
+                keep_true(v, status, "ProfilingRunning");
+        }
+        if (is(m, BUG_STAYS_FAILED))
+                keep_true(v, status, "Failed");
+        if (is(m, BUG_TELLS_EARLY) && json_at(status, "executionJobName"))
+                decide_condition(v, status, "ExecutionJobCreated", "True", "JobCreated", "m");
+        if (is(m, BUG_FORGETS_SEEN) && streq(json_str(status, m->subject->state), "Failed"))
+                json_remove(status, "observedGeneration");
+        if (is(m, BUG_RAW_PERCENT))
+                tell_raw_percent(m, v, status);
 }
 
 void sabotage_decision(struct model *m, const struct view *v, struct decision *d)
 {
+        if (d->status)
+                sabotage_status(m, v, d->status);
+        for (size_t i = 0; is(m, BUG_NO_MEASURES) && i < d->exist.n; i++)
+                d->exist.v[i].status = NULL;
         for (size_t i = 0; is(m, BUG_NAME_ANEW) && i < d->exist.n; i++)
                 if (d->exist.v[i].type == &KUBE_JOB)
                         json_set(v->arena, json_at(d->exist.v[i].json, "metadata"), "name",
-                                 json_string(v->arena, "profile-r"));
+                                 json_string(v->arena, m->subject->job));
 }
 
 static const struct answer *answer_with(const struct view *v, const struct want *want,
@@ -126,11 +214,12 @@ const struct answer *sabotage_answer(struct model *m, const struct view *v, cons
 
         if (want->kind != WANT_OBJECT)
                 return NULL;
-        if (is(m, BUG_SUSPENDED_SUCCESS) && is_suspended(v) && streq(want->name, STATUS_MAP))
+        if (is(m, BUG_SUSPENDED_SUCCESS) && is_suspended(v) && streq(want->name, m->subject->status_map))
                 return answer_with(v, want, NULL);
         if (is(m, BUG_IMPATIENT) && want->type == &KUBE_JOB && is_being_deleted(found))
                 return answer_with(v, want, NULL);
-        if (is(m, BUG_CACHE_IS_TRUTH) && (want->type == &KUBE_JOB || streq(want->name, STATUS_MAP))) {
+        if (is(m, BUG_CACHE_IS_TRUTH) &&
+            (want->type == &KUBE_JOB || streq(want->name, m->subject->status_map))) {
                 cached = view_child(v, want->type, want->name);
                 return answer_with(v, want, cached ? cached->json : NULL);
         }

@@ -16,6 +16,17 @@ enum bug {
         BUG_STATUS_FIRST,      /* the status is written before what it tells of is done */
         BUG_BY_NAME,           /* writes and deletes go by the name alone, whatever has it now */
         BUG_ADOPTS,            /* what exists already is taken for our own */
+        /* Of kinds with a plain Job and a product that is theirs */
+        BUG_EAGER,        /* once the run has an outcome, what is left of it counts as gone */
+        BUG_FORGETS,      /* that the plain Job was made is not remembered */
+        BUG_TELLS_EARLY,  /* the plain Job is told of as soon as it has a name */
+        BUG_STAYS_TRUE,   /* what was true of the run stays true */
+        BUG_STAYS_FAILED, /* Failed stays True when another run is begun */
+        BUG_FORGETS_SEEN, /* a failure does not say which generation it is of */
+        BUG_RAW_PERCENT,  /* the percentage is the last that was reported */
+        BUG_DEAF,         /* the end of the plain Job is not noticed */
+        BUG_LEAKS,        /* the product has no owner */
+        BUG_NO_MEASURES,  /* the product is made, and its status forgotten */
         BUG_MAX_,
 };
 

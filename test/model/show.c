@@ -3,8 +3,6 @@
  */
 #include "model/world.h"
 
-#include "operator/operator.h"
-
 const struct kube_type *const access_types[ACCESS_MAX] = {&KUBE_SERVICEACCOUNT, &KUBE_ROLE,
                                                           &KUBE_ROLEBINDING};
 
@@ -33,48 +31,43 @@ uint8_t uid_number(const char *uid)
         return dash && str_to_u64(str_of(dash + 1), &number) ? (uint8_t)number : 0;
 }
 
-/* What every object has. OWNER: 0 for none. */
-static struct json *meta(struct arena *a, const char *name, const char *what, uint8_t uid, uint8_t owner)
+struct json *show_meta(struct model *m, struct arena *a, const char *name, const char *what, uint8_t uid,
+                       uint8_t owner)
 {
-        struct json *m = json_build(a, "{'namespace': 'ns', 'name': %s, 'uid': '%s-%d', 'labels': {}}", name,
-                                    what, uid);
+        const struct kube_type *type = m->controller.type;
+        struct json *meta = json_build(a, "{'namespace': 'ns', 'name': %s, 'uid': '%s-%d', 'labels': {}}",
+                                       name, what, uid);
 
         if (owner)
-                json_set(a, m, "ownerReferences",
+                json_set(a, meta, "ownerReferences",
                          json_build(a,
-                                    "[{'apiVersion': 'nvidia.com/v1alpha1', 'kind': "
-                                    "'DynamoGraphDeploymentRequest', 'name': 'r', 'uid': 'request-%d', "
+                                    "[{'apiVersion': %s, 'kind': %s, 'name': 'r', 'uid': 'request-%d', "
                                     "'controller': %p}]",
-                                    owner, (void *)yes(a)));
-        return m;
+                                    kube_api_version(type, a), type->kind, owner, (void *)yes(a)));
+        return meta;
 }
 
 /* ---- the request */
 
-static struct json *spec_json(struct arena *a, uint8_t bits)
+static struct json *spec_json(struct model *m, struct arena *a, uint8_t bits)
 {
-        struct json *spec = json_build(a,
-                                       "{'model': %s, 'backend': 'vllm', 'profilingConfig': "
-                                       "{'profilerImage': 'profiler:1', 'config': {'sla': {'ttft': 50}}}}",
-                                       bits & SPEC_EDITED ? "another" : "model");
+        struct json *spec = m->subject->show_spec(a, bits);
 
         if (bits & SPEC_SUSPEND)
                 json_set(a, spec, "suspend", yes(a));
         if (bits & SPEC_CANCEL)
                 json_set(a, spec, "cancel", yes(a));
-        if (bits & SPEC_AUTO_APPLY)
-                json_set(a, spec, "autoApply", yes(a));
         return spec;
 }
 
 struct json *show_request(struct model *m, struct arena *a, const struct request_part *r)
 {
+        const struct kube_type *type = m->controller.type;
         const char *status = m->statuses.v[r->status].text;
-        struct json *j = json_build(a,
-                                    "{'apiVersion': 'nvidia.com/v1alpha1', 'kind': "
-                                    "'DynamoGraphDeploymentRequest', 'metadata': %p, 'spec': %p}",
-                                    (void *)meta(a, "r", "request", r->uid, 0),
-                                    (void *)spec_json(a, r->spec));
+        struct json *j = json_build(a, "{'apiVersion': %s, 'kind': %s, 'metadata': %p, 'spec': %p}",
+                                    kube_api_version(type, a), type->kind,
+                                    (void *)show_meta(m, a, "r", "request", r->uid, 0),
+                                    (void *)spec_json(m, a, r->spec));
 
         json_set(a, json_at(j, "metadata"), "generation", json_i64(a, r->generation));
         json_set(a, j, "status", status ? json_parse(a, str_of(status), NULL, NULL) : NULL);
@@ -94,17 +87,38 @@ static struct json *job_conditions(struct arena *a, const struct job *j)
                           j->end == JOB_COMPLETE ? "CompletionsReached" : "BackoffLimitExceeded");
 }
 
+/* What it was made with, and what is counted of its pods. */
+static void add_plain(struct model *m, struct arena *a, const struct job *j, struct json *job)
+{
+        static const char *const counts[] = {
+                [JOB_ACTIVE] = "active", [JOB_COMPLETE] = "succeeded", [JOB_FAILED] = "failed"};
+        struct json *status = json_at(job, "status");
+        const struct json *meta = json_parse(a, str_of(m->statuses.v[j->meta].text), NULL, NULL);
+
+        json_foreach (member, meta)
+                json_set(a, json_at(job, "metadata"), member->key, json_copy(a, member));
+        json_set(a, json_at(job, "spec"), "completions", json_i64(a, 1));
+        json_set(a, status, "startTime", time_json(a, NOON));
+        json_set(a, status, counts[j->end], json_i64(a, j->pods != 0));
+        if (j->end == JOB_COMPLETE)
+                json_set(a, status, "completionTime", time_json(a, NOON));
+}
+
 struct json *show_job(struct model *m, struct arena *a, const struct job *j)
 {
         struct json *o = json_build(
                 a,
                 "{'apiVersion': 'batch/v1', 'kind': 'Job', 'metadata': %p, 'spec': {'backoffLimit': 0}, "
                 "'status': {'conditions': %p}}",
-                (void *)meta(a, m->names[j->name], "job", j->uid, j->owner), (void *)job_conditions(a, j));
+                (void *)show_meta(m, a, m->names[j->name], "job", j->uid, j->owner),
+                (void *)job_conditions(a, j));
 
         json_set(a, json_at(o, "metadata"), "creationTimestamp", time_json(a, NOON));
-        json_set(a, json_at(json_at(o, "metadata"), "labels"), RUN_LABEL_ATTEMPT,
-                 json_string(a, arena_printf(a, "%d", j->attempt)));
+        if (j->attempt)
+                json_set(a, json_at(json_at(o, "metadata"), "labels"), RUN_LABEL_ATTEMPT,
+                         json_string(a, arena_printf(a, "%d", j->attempt)));
+        else
+                add_plain(m, a, j, o);
         if (j->deleting)
                 json_set(a, json_at(o, "metadata"), "deletionTimestamp", time_json(a, NOON));
         return o;
@@ -125,22 +139,33 @@ static struct json *container_json(struct arena *a, const char *name, bool runs,
         return json_build(a, "{'name': %s, 'state': %p}", name, (void *)state);
 }
 
-static struct json *pod_status(struct arena *a, const struct pod *p)
+static const char *container_of(const struct model *m, const struct pod *p)
+{
+        return p->plain ? m->subject->plain : m->subject->container;
+}
+
+static struct json *container_statuses(struct model *m, struct arena *a, const struct pod *p)
+{
+        static const int relay_codes[] = {0, 0, 0, 137};
+        usec_t finished = at(p->finished ? (uint16_t)(p->finished - 1) : 0);
+        struct json *list = json_build(a, "[%p]",
+                                       (void *)container_json(a, container_of(m, p), p->work == WORK_RUNNING,
+                                                              p->work == WORK_ENDED, p->code, finished));
+
+        if (!p->plain)
+                json_append(list, container_json(a, "relay", p->relay == RELAY_UP, p->relay > RELAY_UP,
+                                                 relay_codes[p->relay], finished));
+        return list;
+}
+
+static struct json *pod_status(struct model *m, struct arena *a, const struct pod *p)
 {
         static const char *const phases[] = {"Running", "Succeeded", "Failed"};
-        static const int relay_codes[] = {0, 0, 0, 137};
         const char *phase = p->phase == PHASE_GOES_ON && p->work == WORK_PENDING ? "Pending"
                                                                                  : phases[p->phase];
-        usec_t finished = at(p->finished ? (uint16_t)(p->finished - 1) : 0);
-        struct json *status = json_build(a, "{'phase': %s, 'startTime': %p}", phase,
-                                         (void *)time_json(a, NOON));
+        struct json *status = json_build(a, "{'phase': %s, 'startTime': %p, 'containerStatuses': %p}", phase,
+                                         (void *)time_json(a, NOON), (void *)container_statuses(m, a, p));
 
-        json_set(a, status, "containerStatuses",
-                 json_build(a, "[%p, %p]",
-                            (void *)container_json(a, "profiler", p->work == WORK_RUNNING,
-                                                   p->work == WORK_ENDED, p->code, finished),
-                            (void *)container_json(a, "relay", p->relay == RELAY_UP, p->relay > RELAY_UP,
-                                                   relay_codes[p->relay], finished)));
         if (p->evicted) {
                 json_set(a, status, "reason", json_string(a, "Evicted"));
                 json_set(a, status, "message", json_string(a, "the node was low on memory"));
@@ -148,22 +173,26 @@ static struct json *pod_status(struct arena *a, const struct pod *p)
         return status;
 }
 
-struct json *show_pod(struct arena *a, const struct pod *p)
+struct json *show_pod(struct model *m, struct arena *a, const struct pod *p)
 {
+        const char *container = container_of(m, p);
         struct json *o = json_build(
                 a,
                 "{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'namespace': 'ns', 'name': 'pod-%d', "
                 "'uid': "
-                "'pod-%d', 'annotations': {'kubectl.kubernetes.io/default-container': 'profiler'}, "
+                "'pod-%d', 'annotations': {'kubectl.kubernetes.io/default-container': %s}, "
                 "'ownerReferences': [{'kind': 'Job', 'uid': 'job-%d', 'controller': %p}]}, 'spec': "
-                "{'nodeName': 'n', 'containers': [{'name': 'profiler'}, {'name': 'relay'}]}, 'status': %p}",
-                p->uid, p->uid, p->job, (void *)yes(a), (void *)pod_status(a, p));
-        struct json *m = json_at(o, "metadata");
+                "{'nodeName': 'n', 'containers': [{'name': %s}]}, 'status': %p}",
+                p->uid, p->uid, container, p->job, (void *)yes(a), container, (void *)pod_status(m, a, p));
+        struct json *meta = json_at(o, "metadata");
 
-        json_set(a, m, "creationTimestamp", time_json(a, NOON + p->uid * USEC_PER_SEC - 20 * USEC_PER_SEC));
+        if (!p->plain)
+                json_append(json_at(json_at(o, "spec"), "containers"), json_build(a, "{'name': 'relay'}"));
+        json_set(a, meta, "creationTimestamp",
+                 time_json(a, NOON + p->uid * USEC_PER_SEC - 20 * USEC_PER_SEC));
         if (p->asked) {
-                json_set(a, m, "deletionTimestamp", time_json(a, at((uint16_t)(p->asked - 1 + 30))));
-                json_set(a, m, "deletionGracePeriodSeconds", json_i64(a, 30));
+                json_set(a, meta, "deletionTimestamp", time_json(a, at((uint16_t)(p->asked - 1 + 30))));
+                json_set(a, meta, "deletionGracePeriodSeconds", json_i64(a, 30));
         }
         return o;
 }
@@ -201,14 +230,15 @@ static const char *exit_json(struct arena *a, uint8_t exit)
         return texts[exit] ? arena_strdup(a, texts[exit]) : NULL;
 }
 
-struct json *show_status_map(struct arena *a, const struct status_map *map)
+struct json *show_status_map(struct model *m, struct arena *a, const struct status_map *map)
 {
-        struct json *o = json_build(a,
-                                    "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': %p, 'data': "
-                                    "{'attempt': '%d', 'podUID': %s, 'sequence': '%d', 'state': %s}}",
-                                    (void *)meta(a, STATUS_MAP, "status-map", map->uid, map->owner),
-                                    map->attempt, pod_name(a, map->pod), map->sequence,
-                                    run_state_name((enum run_state)map->state));
+        struct json *o = json_build(
+                a,
+                "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': %p, 'data': "
+                "{'attempt': '%d', 'podUID': %s, 'sequence': '%d', 'state': %s}}",
+                (void *)show_meta(m, a, m->subject->status_map, "status-map", map->uid, map->owner),
+                map->attempt, pod_name(a, map->pod), map->sequence,
+                run_state_name((enum run_state)map->state));
         struct json *data = json_at(o, "data");
 
         json_set(a, data, RUN_KEY_STATUS, json_string(a, report_json(a, map->report)));
@@ -216,42 +246,23 @@ struct json *show_status_map(struct arena *a, const struct status_map *map)
         return o;
 }
 
-struct json *show_data_map(struct arena *a, const struct data_map *map)
+struct json *show_data_map(struct model *m, struct arena *a, const struct data_map *map)
 {
+        struct json *meta = show_meta(m, a, m->subject->data_map, "data-map", map->uid, map->owner);
         struct json *o = json_build(a,
                                     "{'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': %p, 'data': "
                                     "{'specHash': 'h'}}",
-                                    (void *)meta(a, DATA_MAP, "data-map", map->uid, map->owner));
+                                    (void *)meta);
 
         if (map->output)
-                json_set(a, json_at(o, "data"), "config_with_planner.yaml",
-                         json_string(a, arena_printf(a,
-                                                     "apiVersion: nvidia.com/v1alpha1\n"
-                                                     "kind: DynamoGraphDeployment\n"
-                                                     "metadata:\n  name: whatever\n"
-                                                     "spec:\n  services:\n    Frontend:\n      replicas: 1\n"
-                                                     "      componentType: pod-%d\n",
-                                                     map->output)));
+                m->subject->show_output(a, json_at(o, "data"), map->output);
         return o;
 }
 
 /* ---- the rest */
 
-struct json *show_deployment(struct arena *a, const struct deployments_part *d)
-{
-        struct json *o = json_build(
-                a,
-                "{'apiVersion': 'nvidia.com/v1alpha1', 'kind': 'DynamoGraphDeployment', 'metadata': %p, "
-                "'status': {'state': %s}}",
-                (void *)meta(a, DEPLOYMENT, "dgd", d->uid, 0), d->good ? "successful" : "pending");
-
-        json_set(a, json_at(json_at(o, "metadata"), "labels"), OPERATOR_LABEL_REQUEST,
-                 json_string(a, arena_printf(a, "request-%d", d->owner)));
-        return o;
-}
-
-struct json *show_access(struct arena *a, size_t which, uint8_t owner)
+struct json *show_access(struct model *m, struct arena *a, size_t which, uint8_t owner)
 {
         return json_build(a, "{'kind': %s, 'metadata': %p}", access_types[which]->kind,
-                          (void *)meta(a, ACCESS, "access", owner, owner));
+                          (void *)show_meta(m, a, m->subject->access, "access", owner, owner));
 }

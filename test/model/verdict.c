@@ -7,7 +7,7 @@
 
 #include "operator/runtime.h"
 
-enum { ROUNDS_MAX = 5, CHILDREN_MAX = JOBS_MAX + PODS_MAX + 4 };
+enum { ROUNDS_MAX = 8, CHILDREN_MAX = JOBS_MAX + PODS_MAX + 4 };
 enum { ACCESS_PART = PARTS }; /* beside the parts that are watched */
 
 /* What a decision depends on. */
@@ -35,19 +35,20 @@ static const void *part_at(const struct call *c, enum part which, uint16_t numbe
         return pool_at(&c->m->pools[which], number);
 }
 
-static void add_child(struct call *c, size_t kind, struct json *j)
+/* Type after type; by name, what is of one. */
+static void add_child(struct call *c, const struct kube_type *type, struct json *j)
 {
-        const struct child_kind *k = &c->m->controller.children[kind];
+        const struct child_kind *k = c->m->controller.children;
+        const char *name = meta_str(j, "name");
+        size_t i = c->view.n_children++;
 
+        while (k->type != type)
+                k++;
         if (k->project)
                 k->project(j, c->arena);
-        c->children[c->view.n_children++] = (struct object){k->type, j, meta_str(j, "name"),
-                                                            meta_str(j, "uid")};
-}
-
-static int by_name(const void *x, const void *y)
-{
-        return strcmp(((const struct object *)x)->name, ((const struct object *)y)->name);
+        for (; i && c->children[i - 1].type == type && strcmp(c->children[i - 1].name, name) > 0; i--)
+                c->children[i] = c->children[i - 1];
+        c->children[i] = (struct object){type, j, meta_str(j, "name"), meta_str(j, "uid")};
 }
 
 static void add_jobs_and_pods(struct call *c, uint8_t owner)
@@ -57,21 +58,21 @@ static void add_jobs_and_pods(struct call *c, uint8_t owner)
 
         for (size_t i = 0; i < JOBS_MAX && jobs->v[i].uid; i++)
                 if (jobs->v[i].owner == owner)
-                        add_child(c, 0, show_job(c->m, c->arena, &jobs->v[i]));
-        qsort(c->children, c->view.n_children, sizeof(*c->children), by_name);
+                        add_child(c, &KUBE_JOB, show_job(c->m, c->arena, &jobs->v[i]));
         for (size_t i = 0; i < PODS_MAX && pods->v[i].uid; i++) {
                 const struct job *j = job_by_uid(jobs, pods->v[i].job);
 
                 if (j && j->owner == owner)
-                        add_child(c, 1, show_pod(c->arena, &pods->v[i]));
+                        add_child(c, &KUBE_POD, show_pod(c->m, c->arena, &pods->v[i]));
         }
 }
 
 static void gather(struct call *c)
 {
+        const struct subject *x = c->m->subject;
         const struct request_part *r = part_at(c, REQUEST, c->key->seen[REQUEST]);
         const struct maps_part *maps = part_at(c, MAPS, c->key->seen[MAPS]);
-        const struct deployments_part *d = part_at(c, DEPLOYMENTS, c->key->seen[DEPLOYMENTS]);
+        const struct product_part *product = part_at(c, PRODUCT, c->key->seen[PRODUCT]);
         struct json *request = show_request(c->m, c->arena, r);
 
         c->view = (struct view){.request = request,
@@ -82,28 +83,30 @@ static void gather(struct call *c)
                                 .arena = c->arena};
         add_jobs_and_pods(c, r->uid);
         if (maps->data.uid && maps->data.owner == r->uid)
-                add_child(c, 2, show_data_map(c->arena, &maps->data));
+                add_child(c, &KUBE_CONFIGMAP, show_data_map(c->m, c->arena, &maps->data));
         if (maps->status.uid && maps->status.owner == r->uid)
-                add_child(c, 2, show_status_map(c->arena, &maps->status));
-        if (d->uid && d->owner == r->uid)
-                add_child(c, 3, show_deployment(c->arena, d));
+                add_child(c, &KUBE_CONFIGMAP, show_status_map(c->m, c->arena, &maps->status));
+        if (product->uid && product->owner == r->uid)
+                add_child(c, x->product_type, x->show_product(c->m, c->arena, product));
         sabotage_view(c->m, &c->view);
 }
 
 /* ---- look-ups, answered from what the server has now */
 
-static int part_of_want(const struct want *want)
+static int part_of_want(const struct model *m, const struct want *want)
 {
         if (want->kind == WANT_PODS)
                 return PODS;
+        if (want->kind != WANT_OBJECT && want->type == m->subject->product_type)
+                return PRODUCT;
         if (want->kind != WANT_OBJECT)
                 return -1;
         if (want->type == &KUBE_JOB)
                 return JOBS;
         if (want->type == &KUBE_CONFIGMAP)
                 return MAPS;
-        if (want->type == &DGD)
-                return DEPLOYMENTS;
+        if (want->type == m->subject->product_type)
+                return PRODUCT;
         return ACCESS_PART;
 }
 
@@ -121,10 +124,10 @@ static const struct json *find_map(struct call *c, const char *name)
 {
         const struct maps_part *maps = part_at(c, MAPS, c->key->server[MAPS]);
 
-        if (streq(name, STATUS_MAP) && maps->status.uid)
-                return show_status_map(c->arena, &maps->status);
-        if (streq(name, DATA_MAP) && maps->data.uid)
-                return show_data_map(c->arena, &maps->data);
+        if (streq(name, c->m->subject->status_map) && maps->status.uid)
+                return show_status_map(c->m, c->arena, &maps->status);
+        if (streq(name, c->m->subject->data_map) && maps->data.uid)
+                return show_data_map(c->m, c->arena, &maps->data);
         return NULL;
 }
 
@@ -135,41 +138,75 @@ static const struct json *find_pods(struct call *c, const char *job)
 
         for (size_t i = 0; i < PODS_MAX && pods->v[i].uid; i++)
                 if (pods->v[i].job == uid_number(job))
-                        json_append(items, show_pod(c->arena, &pods->v[i]));
+                        json_append(items, show_pod(c->m, c->arena, &pods->v[i]));
         return json_build(c->arena, "{'items': %p}", (void *)items);
 }
 
 static const struct json *find_access(struct call *c, const struct want *want)
 {
         for (size_t i = 0; i < ACCESS_MAX; i++)
-                if (want->type == access_types[i] && streq(want->name, ACCESS) && c->key->access[i])
-                        return show_access(c->arena, i, c->key->access[i]);
+                if (want->type == access_types[i] && streq(want->name, c->m->subject->access) &&
+                    c->key->access[i])
+                        return show_access(c->m, c->arena, i, c->key->access[i]);
         return NULL;
+}
+
+static const struct json *find_product(struct call *c, const char *name)
+{
+        const struct product_part *p = part_at(c, PRODUCT, c->key->server[PRODUCT]);
+
+        return p->uid && streq(name, c->m->subject->product) ? c->m->subject->show_product(c->m, c->arena, p)
+                                                             : NULL;
+}
+
+/* SELECTOR: a label's name, or name=value; "" for all. */
+static bool is_selected(const struct json *object, const char *selector)
+{
+        struct str value = str_of(selector ? selector : ""), name = str_split(&value, '=');
+        const struct json *label = json_get(json_at(json_at(object, "metadata"), "labels"), name);
+
+        return !name.n || (label && (!value.p || str_eq(json_text(label), value)));
+}
+
+/* Of events there are none. */
+static const struct json *find_list(struct call *c, const struct want *want)
+{
+        const struct product_part *p = part_at(c, PRODUCT, c->key->server[PRODUCT]);
+        struct json *all = NULL, *items = json_array(c->arena);
+
+        if (want->kind != WANT_EVENTS && c->m->subject->show_list)
+                all = c->m->subject->show_list(c->m, c->arena, want->type, p);
+        json_foreach (item, all)
+                if (is_selected(item, want->name)) {
+                        struct json *kept = json_append(items, json_copy(c->arena, item));
+
+                        if (want->project)
+                                want->project(kept, c->arena);
+                }
+        return json_build(c->arena, "{'items': %p}", (void *)items);
 }
 
 static const struct json *look_up(struct call *c, const struct want *want)
 {
-        const struct deployments_part *d = part_at(c, DEPLOYMENTS, c->key->server[DEPLOYMENTS]);
-
-        switch (part_of_want(want)) {
+        switch (part_of_want(c->m, want)) {
         case PODS:
                 return find_pods(c, want->uid);
         case JOBS:
                 return find_job(c, want->name);
         case MAPS:
                 return find_map(c, want->name);
-        case DEPLOYMENTS:
-                return d->uid && streq(want->name, DEPLOYMENT) ? show_deployment(c->arena, d) : NULL;
+        case PRODUCT:
+                return want->kind == WANT_OBJECT ? find_product(c, want->name) : find_list(c, want);
         case ACCESS_PART:
                 return find_access(c, want);
         default:
-                return json_build(c->arena, "{'items': []}"); /* events */
+                return find_list(c, want);
         }
 }
 
 static void answer(struct call *c, const struct want *want)
 {
-        int part = part_of_want(want);
+        int part = part_of_want(c->m, want);
         const struct json *found;
         const struct answer *sabotaged;
 
@@ -179,7 +216,10 @@ static void answer(struct call *c, const struct want *want)
         }
         found = look_up(c, want);
         sabotaged = sabotage_answer(c->m, &c->view, want, found);
-        *vec_push(&c->answers) = sabotaged ? *sabotaged : (struct answer){.want = *want, .json = found};
+        *vec_push(&c->answers) = sabotaged ? *sabotaged
+                                 : want->kind == WANT_SCRAPE
+                                         ? (struct answer){.want = *want, .error = "connection refused"}
+                                         : (struct answer){.want = *want, .json = found};
 }
 
 /* The history knows nothing. */
@@ -241,17 +281,19 @@ static size_t access_index(const struct kube_type *type)
 }
 
 /* Which object that is; -1: nothing that there is in this world. */
-static int type_of(const struct kube_type *type, const char *name)
+static int type_of(const struct model *m, const struct kube_type *type, const char *name)
 {
+        const struct subject *x = m->subject;
+
         if (type == &KUBE_JOB)
                 return OF_JOB;
-        if (type == &KUBE_CONFIGMAP && streq(name, STATUS_MAP))
+        if (type == &KUBE_CONFIGMAP && streq(name, x->status_map))
                 return OF_STATUS_MAP;
-        if (type == &KUBE_CONFIGMAP && streq(name, DATA_MAP))
+        if (type == &KUBE_CONFIGMAP && streq(name, x->data_map))
                 return OF_DATA_MAP;
-        if (type == &DGD && streq(name, DEPLOYMENT))
-                return OF_DEPLOYMENT;
-        if (access_index(type) < ACCESS_MAX && streq(name, ACCESS))
+        if (type == x->product_type && streq(name, x->product))
+                return OF_PRODUCT;
+        if (access_index(type) < ACCESS_MAX && streq(name, x->access))
                 return OF_ACCESS;
         return -1;
 }
@@ -261,7 +303,7 @@ static void add_deletes(struct call *c, const struct decision *d, struct verdict
         for (size_t i = 0; i < d->absent.n; i++) {
                 const struct must_not_exist *gone = &d->absent.v[i];
                 const struct object *o = gone->object;
-                int type = type_of(o->type, o->name);
+                int type = type_of(c->m, o->type, o->name);
 
                 if (type < 0)
                         v->wrong = "deletes what it did not make";
@@ -289,19 +331,45 @@ static uint8_t attempt_of(const struct json *job)
 static void describe_child(struct call *c, const struct must_exist *e, struct op *op)
 {
         const struct json *data = json_at(e->json, "data");
-        const struct json *front = json_at(json_at(json_at(e->json, "spec"), "services"), "Frontend");
         uint64_t number = 0;
 
         if (op->type == OF_JOB) {
                 op->name = name_number(c->m, meta_str(e->json, "name"));
                 op->attempt = attempt_of(e->json);
+                if (!op->attempt)
+                        op->text = status_number(c->m, json_at(e->json, "metadata"));
+                if (c->m->subject->read_job)
+                        c->m->subject->read_job(e->json, op);
         } else if (op->type == OF_STATUS_MAP) {
                 if (str_to_u64(json_text(json_at(data, RUN_KEY_ATTEMPT)), &number))
                         op->attempt = (uint8_t)number;
                 op->pod = uid_number(json_str(data, RUN_KEY_POD));
-        } else if (op->type == OF_DEPLOYMENT) {
-                op->pod = uid_number(json_str(front, "componentType"));
+        } else if (op->type == OF_PRODUCT) {
+                c->m->subject->read_product(c->m, e, op);
         }
+}
+
+/* What is there and was made by us; only of the product anything is kept. */
+static void add_changes(struct call *c, const struct must_exist *e, struct op op, const struct object *there,
+                        struct verdict *v)
+{
+        const struct product_part *p = part_at(c, PRODUCT, c->key->seen[PRODUCT]);
+
+        if (op.type != OF_PRODUCT || !c->m->subject->owned) {
+                if (e->how != EXIST_ONCE)
+                        v->wrong = "changes what it created";
+                return;
+        }
+        c->m->subject->read_product(c->m, e, &op);
+        op.uid = uid_number(there->uid);
+        op.kind = OP_APPLY;
+        if (e->how != EXIST_ONCE && op.text != p->text)
+                add_op(v, op);
+        else
+                op.text = p->text;
+        op.kind = OP_KEEP;
+        if (e->status && !json_equal(json_at(there->json, "status"), e->status))
+                add_op(v, op);
 }
 
 static void add_creates(struct call *c, const struct decision *d, struct verdict *v)
@@ -309,7 +377,7 @@ static void add_creates(struct call *c, const struct decision *d, struct verdict
         for (size_t i = 0; i < d->exist.n; i++) {
                 const struct must_exist *e = &d->exist.v[i];
                 const char *name = meta_str(e->json, "name");
-                int type = type_of(e->type, name);
+                int type = type_of(c->m, e->type, name);
                 struct op op = {
                         .kind = OP_CREATE, .type = (uint8_t)type, .which = (uint8_t)access_index(e->type)};
 
@@ -318,8 +386,7 @@ static void add_creates(struct call *c, const struct decision *d, struct verdict
                         continue;
                 }
                 if (view_child(&c->view, e->type, name)) {
-                        if (e->how != EXIST_ONCE)
-                                v->wrong = "changes what it created";
+                        add_changes(c, e, op, view_child(&c->view, e->type, name), v);
                         continue;
                 }
                 describe_child(c, e, &op);
@@ -398,6 +465,7 @@ static void evaluate(struct model *m, const struct view_key *key, struct verdict
         }
         v->more = c.more;
         v->request = key->seen[REQUEST];
+        v->product = key->seen[PRODUCT];
         v->owner = uid_number(meta_str(c.view.request, "uid"));
         vec_done(&c.answers);
 }

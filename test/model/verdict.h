@@ -7,12 +7,14 @@
 
 enum { OPS_MAX = 16, AGAIN_MAX = 60000 /* seconds since NOON */ };
 
-enum op_kind { OP_DELETE, OP_CREATE, OP_STATUS };
-enum op_type { OF_JOB, OF_STATUS_MAP, OF_DATA_MAP, OF_ACCESS, OF_DEPLOYMENT };
+/* The last two are of the product: the object, and its status. */
+enum op_kind { OP_DELETE, OP_CREATE, OP_STATUS, OP_APPLY, OP_KEEP };
+enum op_type { OF_JOB, OF_STATUS_MAP, OF_DATA_MAP, OF_ACCESS, OF_PRODUCT };
 
 struct op {
         uint8_t kind, type, which /* of the access */, name, uid, attempt, pod, foreground;
-        uint16_t status;
+        uint16_t status, text; /* of a product; of a plain Job its metadata */
+        uint8_t spec, unused[3];
 };
 
 /* What was decided on a view. */
@@ -21,7 +23,7 @@ struct verdict {
         struct op ops[OPS_MAX];
         size_t n_ops;
         uint16_t again;
-        uint16_t request;                 /* number of the part that it is about */
+        uint16_t request, product;        /* numbers of the parts that it is about */
         uint16_t stalled;                 /* the status that tells of a name conflict */
         uint8_t owner;                    /* uid of the request */
         const char *wrong, *wrong_status; /* with the decision itself; with writing its status */

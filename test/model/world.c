@@ -6,7 +6,7 @@
 _Static_assert(sizeof(struct state) % 8 == 0, "states have no padding");
 _Static_assert(sizeof(struct request_part) % 8 == 0 && sizeof(struct jobs_part) % 8 == 0 &&
                        sizeof(struct pods_part) % 8 == 0 && sizeof(struct maps_part) % 8 == 0 &&
-                       sizeof(struct deployments_part) % 8 == 0 && sizeof(struct hidden_part) % 8 == 0,
+                       sizeof(struct product_part) % 8 == 0 && sizeof(struct hidden_part) % 8 == 0,
                "parts have no padding");
 
 const struct action actions[] = {
@@ -29,23 +29,21 @@ const struct action actions[] = {
         {"the garbage collection ends pod", 8, true, act_collect_pod},
         {"the garbage collection takes ConfigMaps and access", 1, true, act_collect_others},
         {"the garbage collection takes all that is left", 1, true, act_collect_rest},
-        {"the deployment succeeds", 1, true, act_deploy},
-        {"somebody edits:", 4, false, act_edit},
+        {"the product is good", 1, true, act_turn},
+        {"somebody edits:", EDITS, false, act_edit},
         {"somebody resumes", 1, false, act_resume},
         {"somebody deletes the request", 1, false, act_delete},
         {"somebody makes the request again", 1, false, act_recreate},
-        {"bad luck:", 7, false, act_mishap},
+        {"bad luck:", MISHAPS, false, act_mishap},
         {"the operator dies and starts again", 1, false, act_crash},
         {"time passes until the operator wants to be called", 1, true, act_tick},
 };
 const size_t n_actions = ARRAY_LEN(actions);
 
-static const size_t part_sizes[POOLS] = {[REQUEST] = sizeof(struct request_part),
-                                         [JOBS] = sizeof(struct jobs_part),
-                                         [PODS] = sizeof(struct pods_part),
-                                         [MAPS] = sizeof(struct maps_part),
-                                         [DEPLOYMENTS] = sizeof(struct deployments_part),
-                                         [HIDDEN] = sizeof(struct hidden_part)};
+static const size_t part_sizes[POOLS] = {
+        [REQUEST] = sizeof(struct request_part), [JOBS] = sizeof(struct jobs_part),
+        [PODS] = sizeof(struct pods_part),       [MAPS] = sizeof(struct maps_part),
+        [PRODUCT] = sizeof(struct product_part), [HIDDEN] = sizeof(struct hidden_part)};
 
 /* ---- parts */
 
@@ -136,22 +134,26 @@ static uint8_t index_of(const char *const *words, size_t n, const char *word)
 
 static struct facts read_facts(struct model *m, const struct json *status)
 {
-        static const char *const states[] = {"",      "Pending", "Profiling",        "Deploying",
-                                             "Ready", "Failed",  "DeploymentDeleted"};
         static const char *const outcomes[] = {"", "Succeeded", "Failed"};
+        const struct subject *x = m->subject;
         const struct json *run = json_at(status, "run");
-        struct facts f = {.state = index_of(states, ARRAY_LEN(states), json_str(status, "state")),
+        const char *state = json_str(status, x->state);
+        struct facts f = {.state = index_of(x->states, x->n_states, state),
                           .outcome = index_of(outcomes, ARRAY_LEN(outcomes), json_str(run, "outcome")),
                           .attempt = (uint8_t)json_int(run, "attempt", 0),
-                          .deployed = json_bool(json_at(status, "deployment"), "created", false),
                           .cancelled = streq(json_str(run, "reason"), "Cancelled"),
+                          .failed = streq(state, "Failed"),
                           .retries = json_int(run, "retries", 0),
                           .observed = json_int(status, "observedGeneration", 0)};
 
         f.job = json_str(run, "job") ? name_number(m, json_str(run, "job")) : UINT8_MAX;
-        json_foreach (c, json_at(status, "conditions"))
+        json_foreach (c, json_at(status, "conditions")) {
                 if (streq(json_str(c, "type"), "Suspended"))
                         f.suspended = streq(json_str(c, "status"), "True");
+                if (streq(json_str(c, "type"), "SpecAccepted"))
+                        f.refused = streq(json_str(c, "status"), "False");
+        }
+        x->read_facts(status, &f);
         return f;
 }
 
@@ -174,10 +176,9 @@ uint16_t status_number(struct model *m, const struct json *status)
 
 /* ---- the beginning */
 
-void model_init(struct model *m, const struct scenario *scenario)
+void model_init(struct model *m, const struct subject *subject, const struct scenario *scenario)
 {
-        *m = (struct model){.scenario = scenario, .settings = {.pod_image = "sonde-pod:1"}};
-        m->controller = dgdr_controller(&m->settings);
+        *m = (struct model){.subject = subject, .scenario = scenario, .controller = subject->controller()};
         for (size_t i = 0; i < POOLS; i++)
                 pool_init(&m->pools[i], part_sizes[i]);
         control_init(m);
@@ -205,6 +206,10 @@ struct state model_begin(struct model *m)
         for (unsigned i = 0; i < POOLS; i++)
                 part_number(m, i, nothing);
         s.part[REQUEST] = part_number(m, REQUEST, &r);
+        if (m->subject->make_own)
+                m->subject->make_own(m, &m->own);
+        if (m->scenario->own_product)
+                s.part[PRODUCT] = part_number(m, PRODUCT, &m->own);
         memcpy(s.seen, s.part, sizeof(s.seen));
         memcpy(s.left, m->scenario->left, sizeof(s.left));
         return s;

@@ -1,36 +1,38 @@
 /*
  * world.h - a small world in memory, in which a controller is driven through every order of events.
  *
- * The server's objects come in parts, one a watch: the request, Jobs, pods, ConfigMaps, deployments. A part is a record
- * without pointers, kept once (pool.h); a state of the world is the numbers of its parts, of the parts as the controller's
- * caches have them, of what the controller is at, and of what may still happen. So a state is 64 bytes, two states are
- * the same when their bytes are, and the same view is decided on once.
+ * The server's objects come in parts, one a watch: the request, Jobs, pods, ConfigMaps, and the product, which is what the
+ * kind makes of a finished run. A part is a record without pointers, kept once (pool.h); a state of the world is the numbers
+ * of its parts, of the parts as the controller's caches have them, of what the controller is at, and of what may still
+ * happen. So a state is 48 bytes, two states are the same when their bytes are, and the same view is decided on once.
  *
  *   show.c      the parts as the API's objects
- *   cluster.c   what the cluster does by itself: Jobs' controller, kubelet, relay, garbage collection, deployments
+ *   cluster.c   what the cluster does by itself: Jobs' controller, kubelet, relay, garbage collection
  *   people.c    what people and bad luck do: edits, deletion, eviction
  *   verdict.c   what the controller decides on a view, and what must be written then
  *   control.c   the operator: caches, writes one by one, death
  *   judge.c     what must be true
  *   sabotage.c  mistakes to be found
  *   explore.c   every state, breadth first
+ *   rows.c      scenarios, one after the other
+ *
+ * What is a kind's own is in a struct subject, which the file KIND_world.c has; KIND.c has its scenarios.
  */
 #pragma once
 
 #include "model/pool.h"
 
-#include "kinds/dgdr/dgdr.h"
-#include "kinds/kinds.h"
+#include "kinds/run_control.h"
 
 #define NOON ((usec_t)1794744000 * USEC_PER_SEC) /* 2026-11-15T12:00:00Z, when the world begins */
 
-enum part { REQUEST, JOBS, PODS, MAPS, DEPLOYMENTS, PARTS };
+enum part { REQUEST, JOBS, PODS, MAPS, PRODUCT, PARTS };
 enum { HIDDEN = PARTS, POOLS }; /* what no watch shows */
 
 enum { JOBS_MAX = 4, PODS_MAX = 6, ACCESS_MAX = 3, NAMES_MAX = 16 };
 
-/* Bits of a request's spec. */
-enum { SPEC_EDITED = 1, SPEC_SUSPEND = 2, SPEC_CANCEL = 4, SPEC_AUTO_APPLY = 8 };
+/* Bits of a request's spec; from SPEC_OWN on they mean what the kind says. */
+enum { SPEC_EDITED = 1, SPEC_SUSPEND = 2, SPEC_CANCEL = 4, SPEC_OWN = 8 };
 
 struct request_part {
         uint8_t uid; /* 0: there is none */
@@ -41,11 +43,14 @@ struct request_part {
 
 enum job_end { JOB_ACTIVE, JOB_COMPLETE, JOB_FAILED };
 
+/* Attempt 0: a plain one, beside those of the run; nothing relays what its pods do. */
 struct job {
         uint8_t uid; /* 0: none; one more than the last one's */
         uint8_t owner, name /* number */, attempt;
         uint8_t deleting; /* in the foreground: it stays until its pods are gone */
-        uint8_t end, pods /* made by it */, unused;
+        uint8_t end, pods /* made by it */, spec /* SPEC_EDITED, where the kind reads it */;
+        uint16_t meta; /* number of what a plain one was made with */
+        uint8_t unused[6];
 };
 
 struct jobs_part {
@@ -58,7 +63,7 @@ enum pod_relay { RELAY_PENDING, RELAY_UP, RELAY_DONE, RELAY_LOST };
 enum pod_phase { PHASE_GOES_ON, PHASE_SUCCEEDED, PHASE_FAILED };
 
 struct pod {
-        uint8_t uid, job /* uid */, work, code, relay, phase, evicted, unused;
+        uint8_t uid, job /* uid */, work, code, relay, phase, evicted, plain;
         uint16_t asked, finished; /* seconds since NOON, and 1; 0: not */
         uint8_t unused_more[4];
 };
@@ -85,8 +90,11 @@ struct maps_part {
         uint8_t made[2], unused[6];
 };
 
-struct deployments_part {
-        uint8_t uid, owner /* by its label */, good, made, of /* uid of the pod */, unused[3];
+struct product_part {
+        uint8_t uid, owner /* 0: somebody made it for himself */, good, made, of /* uid of the pod */;
+        uint8_t spec;          /* as of a Job */
+        uint16_t text, status; /* numbers, where the kind keeps them */
+        uint8_t unused[6];
 };
 
 /* What relay and workload know of themselves, by the pods' uids. */
@@ -112,26 +120,35 @@ struct state {
         uint32_t task;              /* number of the decision that is carried out, and 1; 0: none */
         uint8_t left[LEFT_MAX_];
         /* What an observer who sees everything remembers of the present request. */
-        uint8_t jobs_made; /* bits by attempt */
+        uint8_t jobs_made; /* bits by attempt; 0: a plain one, since that was last taken away */
         uint8_t success;   /* uid of the pod that recorded it */
-        uint8_t excused;   /* somebody took away what could have been known */
+        uint8_t excused;   /* bits: somebody took away what could have been known */
         uint8_t late;      /* the request is gone, and a decision was made that did not know it */
+        uint8_t plain;     /* bits: what became of plain Jobs */
+        uint8_t unused;
+};
+
+enum { EXCUSED_RUN = 1, EXCUSED_PRODUCT = 2 };
+enum {
+        PLAIN_MADE = 1,
+        PLAIN_SUCCEEDED = 2,
+        PLAIN_JUST_NOW = 4, /* since the operator has decided */
+        PLAIN_LOST = 8      /* and then it was taken away: nobody could know */
 };
 
 /* What a status says, as far as it matters here. */
 struct facts {
         const char *text;
-        uint8_t state, outcome, attempt, job /* number of the name */;
-        bool suspended, cancelled, deployed;
+        uint8_t state /* number of the kind's word */, outcome, attempt, job /* number of the name */;
+        bool suspended, cancelled;
+        bool refused; /* a change of the spec */
+        bool failed;  /* the state says so */
+        bool final;   /* it is never written again */
+        bool made;    /* the product, which is then not made again */
+        bool plain;   /* a plain Job */
         int64_t observed, retries;
 };
-enum { STATE_NEW, STATE_PENDING, STATE_PROFILING, STATE_DEPLOYING, STATE_READY, STATE_FAILED, STATE_DELETED };
 enum { OUTCOME_NONE, OUTCOME_SUCCEEDED, OUTCOME_FAILED };
-
-static inline bool is_final(const struct facts *f)
-{
-        return f->state >= STATE_FAILED;
-}
 
 /* Bounds, and what happens at all. */
 struct scenario {
@@ -140,12 +157,13 @@ struct scenario {
         uint8_t spec;
         unsigned edits;   /* bits of enum edit: which of them may happen */
         unsigned mishaps; /* bits of enum mishap */
+        bool own_product; /* somebody has made the product himself before all begins */
         bool recreated;   /* somebody makes a request of the same name after the deletion */
         bool old_server;  /* the Jobs' controller makes another pod for one that was deleted */
         bool lagging;     /* caches may be behind by any number of changes; otherwise by one */
         unsigned bug;     /* of sabotage.h; 0: none */
 };
-enum edit { EDIT_MODEL, EDIT_SUSPEND, EDIT_CANCEL, EDIT_APPLY };
+enum edit { EDIT_WORKLOAD, EDIT_SUSPEND, EDIT_CANCEL, EDIT_OWN, EDITS };
 enum mishap {
         MISHAP_EVICT,
         MISHAP_DELETE_POD,
@@ -153,29 +171,73 @@ enum mishap {
         MISHAP_DELETE_JOB,
         MISHAP_ORPHAN_PODS,
         MISHAP_DELETE_MAP,
-        MISHAP_DELETE_DEPLOYMENT
+        MISHAP_DELETE_PRODUCT,
+        MISHAP_DELETE_DATA,
+        MISHAP_OWN_PRODUCT, /* somebody makes it himself */
+        MISHAPS
 };
 
-struct verdict; /* control.c */
+struct verdict; /* verdict.h */
+struct op;
 
 struct model {
+        const struct subject *subject;
         const struct scenario *scenario;
         struct controller controller;
-        struct dgdr_settings settings;
         struct pool pools[POOLS];
         struct arena texts;
         struct map status_numbers;
         VEC(struct facts) statuses;
         const char *names[NAMES_MAX]; /* of Jobs */
         size_t n_names;
-        struct pool views; /* that were decided on */
+        struct product_part own; /* as somebody makes it for himself */
+        struct pool views;       /* that were decided on */
         VEC(struct verdict *) verdicts;
         struct arena scratch;
         size_t evaluations;
         const char *wrong; /* what is wrong with the last step; NULL: nothing */
 };
 
-void model_init(struct model *m, const struct scenario *scenario);
+/* What is the kind's own. */
+struct subject {
+        struct controller (*controller)(void);
+        const char *state;         /* the member of the status that has it */
+        const char *const *states; /* its words, by number; the first is none */
+        size_t n_states;
+        const unsigned *next; /* by number: bits of those that may follow */
+        /* Names; of the Jobs the first one. The request's name is "r". */
+        const char *job, *status_map, *data_map, *access, *product;
+        const struct kube_type *product_type;
+        bool owned;  /* the product is the request's: kept as planned, with its status, and gone with it */
+        bool renews; /* a changed spec begins anew after an outcome */
+        bool longer; /* more happens, and so there are more states */
+        const char *container, *plain;    /* the first of a pod of the run, and of a plain Job's */
+        const char *edited, *own, *story; /* the edits of the spec, and the product, for the story */
+
+        void (*read_facts)(const struct json *status, struct facts *f);
+        struct json *(*show_spec)(struct arena *a, uint8_t bits);
+        void (*show_output)(struct arena *a, struct json *data,
+                            uint8_t pod); /* adds what it leaves in the data ConfigMap */
+        struct json *(*show_product)(struct model *m, struct arena *a, const struct product_part *p);
+        /* Lists that are looked up: nodes, products. NULL: there are none. */
+        struct json *(*show_list)(struct model *m, struct arena *a, const struct kube_type *type,
+                                  const struct product_part *p);
+        /* What is in the Job and in the product that are to be made. The first may be NULL. */
+        void (*read_job)(const struct json *job, struct op *op);
+        void (*read_product)(struct model *m, const struct must_exist *e, struct op *op);
+        /* What happens to the product by itself; what somebody makes for himself. False: nothing. May be NULL. */
+        bool (*product_turns)(struct product_part *p);
+        void (*make_own)(struct model *m, struct product_part *p);
+
+        /* What must be true of the kind alone, see judge.c; but for the last two they may be NULL. */
+        const char *(*judge_status)(const struct json *old, const struct json *new);
+        void (*judge_written)(struct model *m, const struct state *s, const struct facts *is);
+        void (*judge_created)(struct model *m, const struct state *s, const struct job *job);
+        void (*judge_state)(struct model *m, const struct state *s);
+        const char *(*judge_settled)(const struct model *m, const struct state *s, const struct facts *f);
+};
+
+void model_init(struct model *m, const struct subject *subject, const struct scenario *scenario);
 void model_done(struct model *m);
 struct state model_begin(struct model *m);
 
@@ -191,7 +253,8 @@ static inline struct hidden_part hidden_of(const struct model *m, const struct s
         return *(const struct hidden_part *)pool_at(&m->pools[HIDDEN], s->hidden);
 }
 
-uint16_t status_number(struct model *m, const struct json *status); /* NULL: number 0, none */
+/* Of a status, or of what else is kept as a text. NULL: number 0, none. */
+uint16_t status_number(struct model *m, const struct json *status);
 uint8_t name_number(struct model *m, const char *name);
 static inline const struct facts *facts_of(const struct model *m, const struct state *s)
 {
@@ -211,19 +274,17 @@ static inline bool pod_lives(const struct pod *p)
 
 /* ---- show.c */
 
-#define STATUS_MAP "dgdr-status-r"
-#define DATA_MAP   "dgdr-output-r"
-#define ACCESS     "profile-r"
-#define DEPLOYMENT "r-dgd"
 extern const struct kube_type *const access_types[ACCESS_MAX];
 
 struct json *show_request(struct model *m, struct arena *a, const struct request_part *r);
 struct json *show_job(struct model *m, struct arena *a, const struct job *j);
-struct json *show_pod(struct arena *a, const struct pod *p);
-struct json *show_status_map(struct arena *a, const struct status_map *map);
-struct json *show_data_map(struct arena *a, const struct data_map *map);
-struct json *show_deployment(struct arena *a, const struct deployments_part *d);
-struct json *show_access(struct arena *a, size_t which, uint8_t owner);
+struct json *show_pod(struct model *m, struct arena *a, const struct pod *p);
+struct json *show_status_map(struct model *m, struct arena *a, const struct status_map *map);
+struct json *show_data_map(struct model *m, struct arena *a, const struct data_map *map);
+struct json *show_access(struct model *m, struct arena *a, size_t which, uint8_t owner);
+/* What every object has. OWNER: 0 for none. */
+struct json *show_meta(struct model *m, struct arena *a, const char *name, const char *what, uint8_t uid,
+                       uint8_t owner);
 /* From "uid-3" to 3; 0: none. */
 uint8_t uid_number(const char *uid);
 
@@ -258,7 +319,7 @@ bool act_collect_others(struct model *m, struct state *s, unsigned arg);
 bool act_collect_rest(struct model *m, struct state *s, unsigned arg);
 /* The request is gone, and the operator knows it. */
 bool cluster_is_forgotten(const struct model *m, const struct state *s);
-bool act_deploy(struct model *m, struct state *s, unsigned arg);
+bool act_turn(struct model *m, struct state *s, unsigned arg);
 /* people.c */
 bool act_edit(struct model *m, struct state *s, unsigned edit);
 bool act_resume(struct model *m, struct state *s, unsigned arg);
@@ -287,3 +348,7 @@ void judge_job_created(struct model *m, const struct state *s, const struct job 
 void judge_state(struct model *m, const struct state *s);
 /* Nothing that goes by itself is left to happen. */
 bool judge_settled(struct model *m, const struct state *s, const char **why);
+/* What is wrong with a world in which nothing is to run any more; with one of a kind for which the run is all. NULL: nothing. */
+const char *judge_rest(const struct model *m, const struct state *s);
+const char *judge_run_settled(const struct model *m, const struct state *s, const struct facts *f);
+bool anything_runs(const struct model *m, const struct state *s);

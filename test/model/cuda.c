@@ -1,0 +1,103 @@
+/*
+ * The controller of CUDAExperiments, explored.
+ */
+#include "unit/unit.h"
+
+#include "model/cuda_world.h"
+#include "model/rows.h"
+
+static const struct row rows[] = {
+        {QUICK, {"an experiment that is not profiled", {0, 0, 0, 2, 0, 0}, .spec = SPEC_NO_PROFILING}},
+        {QUICK, {"a profile that somebody has made", {0, 0, 0, 2, 0, 0}, .own_product = true}},
+        {QUICK, {"a profile that is used again", {0, 0, 0, 2, 0, 0}, .spec = SPEC_REUSE}},
+        {QUICK,
+         {"an execution that is edited, suspended or cancelled",
+          {0, 2, 0, 0, 0, 0},
+          .spec = SPEC_NO_PROFILING,
+          .edits = BIT(EDIT_WORKLOAD) | BIT(EDIT_SUSPEND) | BIT(EDIT_CANCEL)}},
+        {QUICK,
+         {"an execution that is disturbed",
+          {0, 0, 0, 1, 1, 0},
+          .own_product = true,
+          .mishaps = BIT(MISHAP_EVICT) | BIT(MISHAP_DELETE_POD) | BIT(MISHAP_DELETE_JOB) |
+                     BIT(MISHAP_ORPHAN_PODS) | BIT(MISHAP_DELETE_PRODUCT)}},
+        {USUAL,
+         {"an execution that is made again",
+          {0, 0, 1, 0, 0, 0},
+          .spec = SPEC_NO_PROFILING,
+          .recreated = true}},
+        {USUAL, {"an experiment that is deleted", {0, 0, 1, 0, 0, 0}}},
+        {USUAL,
+         {"an experiment that is suspended, and a crash", {0, 1, 0, 1, 0, 0}, .edits = BIT(EDIT_SUSPEND)}},
+        {USUAL, {"a pod that is deleted, or a crash", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_POD)}},
+        {USUAL, {"a summary that is deleted", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_DATA)}},
+        {USUAL, {"a profile that is deleted", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_PRODUCT)}},
+        {USUAL,
+         {"a profile that somebody makes meanwhile", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_OWN_PRODUCT)}},
+        {USUAL,
+         {"a profile that somebody takes the place of",
+          {0, 0, 0, 0, 2, 0},
+          .mishaps = BIT(MISHAP_DELETE_PRODUCT) | BIT(MISHAP_OWN_PRODUCT)}},
+        {USUAL,
+         {"a profile that is used again, and edited",
+          {0, 1, 0, 1, 0, 0},
+          .spec = SPEC_REUSE,
+          .edits = BIT(EDIT_WORKLOAD)}},
+        {USUAL, {"profiling that is not wanted any more", {0, 1, 0, 1, 0, 0}, .edits = BIT(EDIT_OWN)}},
+        {SOAK,
+         {"an execution and all that can happen to it",
+          {0, 2, 0, 1, 1, 0},
+          .spec = SPEC_NO_PROFILING,
+          .edits = BIT(EDIT_WORKLOAD) | BIT(EDIT_SUSPEND) | BIT(EDIT_CANCEL),
+          .mishaps = BIT(MISHAP_EVICT) | BIT(MISHAP_DELETE_POD) | BIT(MISHAP_DELETE_JOB) |
+                     BIT(MISHAP_ORPHAN_PODS)}},
+        {SOAK,
+         {"a run that is edited and suspended",
+          {0, 2, 0, 0, 0, 0},
+          .edits = BIT(EDIT_WORKLOAD) | BIT(EDIT_SUSPEND)}},
+};
+
+static const struct row mistakes[] = {
+        {QUICK,
+         {.bug = BUG_EAGER, .left = {0, 0, 0, 0, 0, 0}},
+         .found = "two Jobs of the request are active"},
+        {QUICK,
+         {.bug = BUG_FORGETS, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_DELETE_JOB)},
+         .found = "the execution Job is made twice"},
+        {QUICK,
+         {.bug = BUG_ADOPTS, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_OWN_PRODUCT)},
+         .found = "somebody made for himself is written"},
+        {QUICK,
+         {.bug = BUG_NO_MEASURES, .left = {0, 0, 0, 0, 0, 0}},
+         .found = "what was measured is not in the profile"},
+        {QUICK, {.bug = BUG_STAYS_TRUE, .left = {0, 0, 0, 0, 0, 0}}, .found = "ProfilingCompleted are True"},
+        {QUICK,
+         {.bug = BUG_STAYS_FAILED, .left = {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_WORKLOAD)},
+         .found = "Failed is True in another phase"},
+        {QUICK, {.bug = BUG_TELLS_EARLY, .left = {0, 0, 0, 0, 0, 0}}, .found = "ExecutionJobCreated is True"},
+        {QUICK,
+         {.bug = BUG_FORGETS_SEEN, .left = {0, 0, 0, 0, 0, 0}},
+         .found = "observedGeneration goes back"},
+        {QUICK, {.bug = BUG_RAW_PERCENT, .left = {3, 0, 0, 0, 0, 0}}, .found = "the percentage goes back"},
+        {QUICK, {.bug = BUG_DEAF, .left = {0, 0, 0, 0, 0, 0}}, .found = "the phase is not final"},
+        {QUICK,
+         {.bug = BUG_LEAKS, .left = {0, 0, 1, 0, 0, 0}},
+         .found = "is left after the request was deleted"},
+};
+
+static void every_order_ends_well(void **state)
+{
+        rows_end_well(&cuda_subject, rows, ARRAY_LEN(rows));
+}
+
+static void every_mistake_is_found(void **state)
+{
+        rows_are_found(&cuda_subject, mistakes, ARRAY_LEN(mistakes));
+}
+
+static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_order_ends_well),
+        cmocka_unit_test(every_mistake_is_found),
+};
+
+UNIT_MAIN(tests)

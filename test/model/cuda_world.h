@@ -1,0 +1,10 @@
+/*
+ * cuda_world.h - CUDAExperiments, to be explored.
+ */
+#pragma once
+
+#include "model/world.h"
+
+enum { SPEC_NO_PROFILING = SPEC_OWN, SPEC_REUSE = SPEC_OWN << 1 };
+
+extern const struct subject cuda_subject;
