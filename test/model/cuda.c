@@ -52,9 +52,10 @@ static const struct row rows[] = {
           .mishaps = BIT(MISHAP_EVICT) | BIT(MISHAP_DELETE_POD) | BIT(MISHAP_DELETE_JOB) |
                      BIT(MISHAP_ORPHAN_PODS)}},
         {SOAK,
-         {"a run that is edited and suspended",
-          {0, 2, 0, 0, 0, 0},
-          .edits = BIT(EDIT_WORKLOAD) | BIT(EDIT_SUSPEND)}},
+         {"an experiment that is made suspended, and edited",
+          {0, 1, 0, 1, 0, 0},
+          .spec = SPEC_SUSPEND,
+          .edits = BIT(EDIT_WORKLOAD)}},
 };
 
 static const struct row mistakes[] = {
