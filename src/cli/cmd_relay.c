@@ -115,12 +115,13 @@ static int run_relay(struct request *q, struct err *err)
 {
         static const struct kube_options options = {.user_agent = "sonde-relay/" SONDE_VERSION,
                                                     .max_connections = 1};
+        struct run run = {0}; /* outlives the loop, in which its timer may still be */
         _cleanup_(kube_config_done) struct kube_config config = {0};
         _cleanup_(loop_free) struct loop *loop = loop_new(NULL, q->relay.log, err);
         _cleanup_(kube_free) struct kube *kube = NULL;
         _cleanup_(relay_free) struct relay *relay = NULL;
-        struct run run = {.loop = loop};
 
+        run.loop = loop;
         kube_config_from_env(&q->sources);
         if (!loop || kube_config_load(&q->sources, &config, err) < 0)
                 return -1;

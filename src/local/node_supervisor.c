@@ -291,12 +291,17 @@ static void keep_ended(struct container *c)
                                    json_str(c->s->plan.root, "uid"), c->name, c->restarts);
 }
 
+static void close_ready(struct container *c)
+{
+        if (c->ready_fd < 0)
+                return;
+        io_remove(&c->ready);
+        fd_close(TAKE_FD(c->ready_fd));
+}
+
 static void finish(struct container *c)
 {
-        if (c->ready_fd >= 0) {
-                io_remove(&c->ready);
-                fd_close(TAKE_FD(c->ready_fd));
-        }
+        close_ready(c);
         drain(c);
         keep_ended(c);
         node_log_done(&c->log);
@@ -345,6 +350,7 @@ static void on_first_exit(struct container *c, int status)
         }
         if (c->ready_text.n && !c->start_error)
                 c->start_error = xstrdup(buf_cstr(&c->ready_text));
+        close_ready(c); /* what it has to say yet would take an end for a start */
         sweep(c);
 }
 
@@ -365,8 +371,7 @@ static void on_child(void *arg, int signo)
 
 static void on_running(struct container *c)
 {
-        io_remove(&c->ready);
-        fd_close(TAKE_FD(c->ready_fd));
+        close_ready(c);
         if (!c->start_error) {
                 c->phase = RUNNING;
                 c->own_root = proc_mount_ns(c->pid) != proc_mount_ns(getpid());

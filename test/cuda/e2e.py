@@ -150,6 +150,7 @@ def the_profiling_pod():
         assert shared == {m["name"] for m in runner["volumeMounts"] if m["mountPath"] == "/shared"} and \
             "emptyDir" in next(v for v in pod["volumes"] if v["name"] in shared), pod["volumes"]
         assert pod["runtimeClassName"] == "nvidia" and pod["restartPolicy"] == "Never", pod
+        play.wait(lambda s: s.get("executionJobName"), "the end of the pod", PATIENCE)  # until then the kubelet may not know of its log
         log = scene.kubectl("logs", "job/c-profiling")
         assert "got one two words hello" in log, log
         assert all(words in log for words in ("--target-processes all", "--set basic", "--launch-count 2", "/shared/workload")), log
