@@ -313,7 +313,7 @@ static struct json *copy_root(struct arena *a, const struct json *j, bool deep)
 
 struct json *json_copy(struct arena *a, const struct json *j)
 {
-        return copy_root(a, j, true);
+        return j ? copy_root(a, j, true) : NULL;
 }
 
 struct json *json_copy_nodes(struct arena *a, const struct json *j)

@@ -141,7 +141,7 @@ struct json *json_append(struct json *array, struct json *value); /* NULL is lef
 /* Takes the member (or the child) out of its container and returns it; NULL when there was none. */
 struct json *json_remove(struct json *object, const char *key);
 struct json *json_take(struct json *container, struct json *child);
-struct json *json_copy(struct arena *a, const struct json *j); /* deep; strings too */
+struct json *json_copy(struct arena *a, const struct json *j); /* deep; strings too; NULL of NULL */
 
 /*
  * Builds a document from a template: JSON in which ' may stand for ", and values may be conversions of printf:

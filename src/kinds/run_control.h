@@ -74,6 +74,8 @@ void run_read(const struct view *v, const struct run_kind *kind, struct run *ret
 /* Of the spec without the controls and FREE (as in struct run_kind): what an attempt is begun with, and its checkpoint is good
  * for. */
 const char *run_spec_hash(const struct view *v, const char *const *free);
+/* "1h30m", above 0 and up to a year, with a unit as the schemas have it. False: it is none. */
+bool run_timeout_of(struct str text, usec_t *ret);
 /* All that is wrong with the controls, as sentences ("spec.timeout: …"), in RET; how many. */
 size_t run_controls_check(const struct view *v, const char **ret, size_t max);
 

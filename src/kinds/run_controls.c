@@ -16,8 +16,7 @@ static const struct json *spec_of(const struct view *v)
         return json_at(v->request, "spec");
 }
 
-/* With a unit, as the schema has it. */
-static bool timeout_of(struct str text, usec_t *ret)
+bool run_timeout_of(struct str text, usec_t *ret)
 {
         uint64_t bare;
 
@@ -31,7 +30,7 @@ static struct run_controls read_controls(const struct json *spec)
         const char *priority = json_str(spec, "priorityClassName");
         usec_t timeout = 0;
 
-        if (!timeout_of(json_text(json_at(spec, "timeout")), &timeout))
+        if (!run_timeout_of(json_text(json_at(spec, "timeout")), &timeout))
                 timeout = 0;
         return (struct run_controls){
                 .suspend = json_bool(spec, "suspend", false),
@@ -68,7 +67,7 @@ static const char *wrong_timeout(const struct view *v)
         const struct json *value = json_at(spec_of(v), "timeout");
         usec_t timeout;
 
-        if (!value || value->type == JSON_NULL || timeout_of(json_text(value), &timeout))
+        if (!value || value->type == JSON_NULL || run_timeout_of(json_text(value), &timeout))
                 return NULL;
         return run_sentence(
                 v,

@@ -122,11 +122,6 @@ bool cuda_place(const struct view *v, struct decision *d, const struct cuda_spec
 
 /* ---- the Job */
 
-static struct json *copy_of(const struct view *v, const struct json *value)
-{
-        return value ? json_copy(v->arena, value) : NULL;
-}
-
 static struct json *pod_annotations(const struct view *v, const struct cuda_spec *spec, const char *group)
 {
         struct arena *a = v->arena;
@@ -145,9 +140,9 @@ static struct json *pod_spec(const struct view *v, const struct cuda_spec *spec,
                 a,
                 "{'name': 'execution', 'image': %s, 'command': %p, 'args': %p, 'env': %p, 'resources': %p, "
                 "'volumeMounts': %p}",
-                spec->image, (void *)copy_of(v, spec->command), (void *)copy_of(v, spec->arguments),
-                (void *)copy_of(v, spec->env), (void *)cuda_resources(v, spec),
-                (void *)(spec->volumes ? cuda_mounts(v, spec) : NULL));
+                spec->image, (void *)json_copy(v->arena, spec->command),
+                (void *)json_copy(v->arena, spec->arguments), (void *)json_copy(v->arena, spec->env),
+                (void *)cuda_resources(v, spec), (void *)(spec->volumes ? cuda_mounts(v, spec) : NULL));
 
         return json_build(a,
                           "{'restartPolicy': 'Never', 'runtimeClassName': %s, 'schedulerName': %p, "

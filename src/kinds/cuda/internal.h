@@ -15,12 +15,13 @@
 #include "kinds/cuda/cuda.h"
 #include "kinds/cuda/placement.h"
 #include "kinds/run_control.h"
+#include "probe/probe.h"
 
 extern const struct kube_type CUDA_PODGROUP; /* Volcano's; a cluster may have none */
 
 #define CUDA_GPU_RESOURCE   "nvidia.com/gpu"
 #define CUDA_LABEL_WORKLOAD "gpu.scheduler.io/workload" /* of a WorkloadProfile of ours: its hash */
-#define CUDA_SUMMARY_KEY    "summary.json"
+#define CUDA_SUMMARY_KEY    NCU_SUMMARY_FILE
 #define CUDA_PROGRAM_DEFAULT \
         "/cuda-samples/vectorAdd" /* what is staged without a command, as upstream does */
 

@@ -37,11 +37,6 @@ static const struct {
 
 /* ---- what a node says of itself */
 
-static struct json *copy_of(struct arena *a, const struct json *value)
-{
-        return value ? json_copy(a, value) : NULL;
-}
-
 void place_project_node(struct json *node, struct arena *a)
 {
         static const char *const kept[] = {LABEL_PRODUCT, LABEL_MEMORY, LABEL_MAJOR, LABEL_MINOR,
@@ -51,15 +46,16 @@ void place_project_node(struct json *node, struct arena *a)
         struct json *labels = json_object(a);
 
         for (size_t i = 0; i < ARRAY_LEN(kept); i++)
-                json_set(a, labels, kept[i], copy_of(a, json_at(json_at(meta, "labels"), kept[i])));
+                json_set(a, labels, kept[i], json_copy(a, json_at(json_at(meta, "labels"), kept[i])));
         json_set(a, node, "metadata",
-                 json_build(a, "{'name': %p, 'labels': %p}", (void *)copy_of(a, json_at(meta, "name")),
+                 json_build(a, "{'name': %p, 'labels': %p}", (void *)json_copy(a, json_at(meta, "name")),
                             (void *)labels));
-        json_set(a, node, "spec",
-                 json_build(a, "{'unschedulable': %p}", (void *)copy_of(a, json_at(spec, "unschedulable"))));
+        json_set(
+                a, node, "spec",
+                json_build(a, "{'unschedulable': %p}", (void *)json_copy(a, json_at(spec, "unschedulable"))));
         json_set(a, node, "status",
                  json_build(a, "{'allocatable': {'" RESOURCE "': %p}}",
-                            (void *)copy_of(a, json_at(amounts, RESOURCE))));
+                            (void *)json_copy(a, json_at(amounts, RESOURCE))));
 }
 
 /* -1: it does not say, or says what is no number. */

@@ -45,23 +45,19 @@ struct json *cuda_labels(const struct view *v)
                           name_fit(v->arena, NAME_LABEL_VALUE, "", meta_str(v->request, "name"), "", NULL));
 }
 
-static struct json *copy_of(const struct view *v, const struct json *value)
-{
-        return value ? json_copy(v->arena, value) : NULL;
-}
-
 struct json *cuda_volumes(const struct view *v, const struct cuda_spec *spec)
 {
         struct json *list = json_array(v->arena);
 
         json_foreach (volume, spec->volumes)
-                json_append(list, json_build(v->arena,
-                                             "{'name': %s, 'persistentVolumeClaim': %p, 'configMap': %p, "
-                                             "'emptyDir': %p}",
-                                             json_str(volume, "name"),
-                                             (void *)copy_of(v, json_at(volume, "persistentVolumeClaim")),
-                                             (void *)copy_of(v, json_at(volume, "configMap")),
-                                             (void *)copy_of(v, json_at(volume, "emptyDir"))));
+                json_append(list,
+                            json_build(v->arena,
+                                       "{'name': %s, 'persistentVolumeClaim': %p, 'configMap': %p, "
+                                       "'emptyDir': %p}",
+                                       json_str(volume, "name"),
+                                       (void *)json_copy(v->arena, json_at(volume, "persistentVolumeClaim")),
+                                       (void *)json_copy(v->arena, json_at(volume, "configMap")),
+                                       (void *)json_copy(v->arena, json_at(volume, "emptyDir"))));
         return list;
 }
 
@@ -74,7 +70,8 @@ struct json *cuda_mounts(const struct view *v, const struct cuda_spec *spec)
                 struct json *mount = json_append(list, json_object(v->arena));
 
                 for (size_t i = 0; i < ARRAY_LEN(members); i++)
-                        json_set(v->arena, mount, members[i], copy_of(v, json_at(volume, members[i])));
+                        json_set(v->arena, mount, members[i],
+                                 json_copy(v->arena, json_at(volume, members[i])));
         }
         return list;
 }
@@ -147,7 +144,7 @@ static struct json *stage_workload(const struct view *v, const struct cuda_spec 
         return json_build(a,
                           "{'name': 'stage-workload', 'image': %s, 'command': %p, 'env': %p, 'volumeMounts': "
                           "%p, 'securityContext': %p}",
-                          spec->image, (void *)command, (void *)copy_of(v, spec->env),
+                          spec->image, (void *)command, (void *)json_copy(v->arena, spec->env),
                           (void *)mounts_with_workload(v, spec), (void *)security(v, spec, NULL));
 }
 
@@ -217,7 +214,7 @@ static struct json *runner(const struct view *v, const struct cuda_spec *spec, c
                           "'command': %p, 'args': %p, 'env': %p, 'resources': %p, 'volumeMounts': %p, "
                           "'securityContext': %p}",
                           settings->runner_image, (void *)runner_command(v, spec),
-                          (void *)copy_of(v, spec->arguments), (void *)runner_env(v, spec, summary),
+                          (void *)json_copy(v->arena, spec->arguments), (void *)runner_env(v, spec, summary),
                           (void *)cuda_resources(v, spec), (void *)runner_mounts(v, spec),
                           (void *)security(v, spec, "SYS_ADMIN"));
 }

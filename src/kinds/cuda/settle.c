@@ -162,16 +162,14 @@ static void explain(struct cuda_turn *t, struct run_seen *seen)
                 seen->sentence = run_sentence(
                         t->v,
                         "the namespace forbids the capability SYS_ADMIN, with which profiling reads the "
-                        "GPU's "
-                        "counters: set spec.profiling.permission to none where the nodes' driver has "
+                        "GPU's counters: set spec.profiling.permission to none where the nodes' driver has "
                         "NVreg_RestrictProfilingToAdminUsers=0, or use a namespace that allows it: %s",
                         run_quote(t->v, str_of(said)));
         } else if (streq(seen->reason, "DeadlineExceeded") && t->spec.timeout) {
                 seen->sentence = run_sentence(
                         t->v,
                         "profiling held its node for longer than spec.profiling.timeout allows (%s); allow "
-                        "more "
-                        "time or measure fewer launches",
+                        "more time or measure fewer launches",
                         run_quote(t->v, json_text(json_path(t->v->request, "spec.profiling.timeout"))));
         }
 }

@@ -6,13 +6,10 @@
 #include "kinds/cuda/spec_internal.h"
 
 enum {
-        LAUNCHES_DEFAULT = 20, /* the first kernel is often one that only fills memory */
         LAUNCHES_MAX = 1000,
         SKIP_MAX = 1000000000,
         COMPUTE_MAX = 99, /* major */
 };
-
-#define TIMEOUT_MAX (365 * 86400 * USEC_PER_SEC)
 
 static const char *const modes[] = {[PLACE_NONE] = "none",
                                     [PLACE_AFFINITY] = "affinity",
@@ -67,21 +64,13 @@ static bool mebibytes_of(const struct json *value, int64_t *ret)
         return true;
 }
 
-/* With a unit, as the controls have it. */
-static bool timeout_of(struct str text, usec_t *ret)
-{
-        uint64_t bare;
-
-        return !str_to_u64(text, &bare) && str_to_duration(text, ret) && *ret && *ret <= TIMEOUT_MAX;
-}
-
 static void read_profiling(const struct json *p, struct cuda_spec *ret)
 {
         ret->set = text_or(p, "set", "basic");
         ret->kernel_name = text_or(p, "kernelName", NULL);
-        ret->launch_count = json_int(p, "launchCount", LAUNCHES_DEFAULT);
+        ret->launch_count = json_int(p, "launchCount", NCU_LAUNCHES_DEFAULT);
         ret->launch_skip = json_int(p, "launchSkip", 0);
-        if (!timeout_of(json_text(json_at(p, "timeout")), &ret->timeout))
+        if (!run_timeout_of(json_text(json_at(p, "timeout")), &ret->timeout))
                 ret->timeout = 0;
         ret->reuse = json_bool(p, "reuse", false);
         ret->sys_admin = !streq(json_str(p, "permission"), "none");
@@ -130,11 +119,6 @@ void cuda_spec_read(const struct view *v, struct cuda_spec *ret)
 
 /* ---- hashes */
 
-static struct json *copy_of(const struct view *v, const struct json *value)
-{
-        return value ? json_copy(v->arena, value) : NULL;
-}
-
 /* What profiling measures. */
 static struct json *measured(const struct view *v, const struct cuda_spec *spec)
 {
@@ -142,7 +126,7 @@ static struct json *measured(const struct view *v, const struct cuda_spec *spec)
                 v->arena,
                 "{'set': %s, 'launchCount': %lld, 'launchSkip': %lld, 'kernelName': %p, 'files': %p}",
                 spec->set, (long long)spec->launch_count, (long long)spec->launch_skip,
-                (void *)json_string(v->arena, spec->kernel_name), (void *)copy_of(v, spec->files));
+                (void *)json_string(v->arena, spec->kernel_name), (void *)json_copy(v->arena, spec->files));
 }
 
 const char *cuda_workload_hash(const struct view *v, const struct cuda_spec *spec)
@@ -152,8 +136,8 @@ const char *cuda_workload_hash(const struct view *v, const struct cuda_spec *spe
         of.request = json_build(
                 v->arena,
                 "{'spec': {'image': %p, 'command': %p, 'arguments': %p, 'env': %p, 'profiling': %p}}",
-                (void *)json_string(v->arena, spec->image), (void *)copy_of(v, spec->command),
-                (void *)copy_of(v, spec->arguments), (void *)copy_of(v, spec->env),
+                (void *)json_string(v->arena, spec->image), (void *)json_copy(v->arena, spec->command),
+                (void *)json_copy(v->arena, spec->arguments), (void *)json_copy(v->arena, spec->env),
                 (void *)measured(v, spec));
         return run_spec_hash(&of, NULL);
 }
@@ -172,7 +156,8 @@ static const struct json *written_out(const struct view *v, const struct cuda_sp
                 return request;
         json_set(a, profiling, "reuse", json_truth(a, spec->reuse));
         json_set(a, profiling, "permission", json_string(a, spec->sys_admin ? "sysAdmin" : "none"));
-        json_set(a, profiling, "timeout", copy_of(v, json_at(json_at(spec_of(v), "profiling"), "timeout")));
+        json_set(a, profiling, "timeout",
+                 json_copy(v->arena, json_at(json_at(spec_of(v), "profiling"), "timeout")));
         json_set(a, of, "profiling", profiling);
         json_set(a, of, "placement",
                  json_build(a, "{'mode': %s, 'queue': %p}", modes[spec->mode],
@@ -305,7 +290,7 @@ static void check_profiling(struct wrongs *w, const struct view *v, const struct
                       shown(w->arena, spec->kernel_name));
         check_whole(w, p, "launchCount", "spec.profiling.launchCount", 1, LAUNCHES_MAX);
         check_whole(w, p, "launchSkip", "spec.profiling.launchSkip", 0, SKIP_MAX);
-        if (timeout && !json_is(timeout, JSON_NULL) && !timeout_of(json_text(timeout), &usec))
+        if (timeout && !json_is(timeout, JSON_NULL) && !run_timeout_of(json_text(timeout), &usec))
                 wrong(w, "spec.profiling.timeout",
                       "%s is no time above 0 and up to a year, write it like 90s, 30m or 1h30m",
                       shown_json(w->arena, timeout));
@@ -314,9 +299,8 @@ static void check_profiling(struct wrongs *w, const struct view *v, const struct
                       shown(w->arena, permission));
         if (spec->profiling && spec->sys_admin && json_int(spec_of(v), "runAsUser", 0) > 0)
                 wrong(w, "spec.runAsUser",
-                      "with spec.profiling.permission sysAdmin the profiler is root, as a capability is of "
-                      "no "
-                      "use to others, leave it out or set permission to none");
+                      "with spec.profiling.permission sysAdmin the profiler is root, as a capability is "
+                      "of no use to others, leave it out or set permission to none");
 }
 
 static void check_placement(struct wrongs *w, const struct view *v, const struct cuda_spec *spec)

@@ -88,11 +88,6 @@ static struct json *environment(const struct view *v)
         return env;
 }
 
-static struct json *copy_of(const struct view *v, const struct json *value)
-{
-        return value ? json_copy(v->arena, value) : NULL;
-}
-
 static struct json *container(const struct view *v, const struct dgdr_spec *spec)
 {
         const struct dgdr_settings *settings = v->settings;
@@ -111,7 +106,7 @@ static struct json *container(const struct view *v, const struct dgdr_spec *spec
                          json_build(a, "['python', '-m', 'benchmarks.profiler.profile_sla']"));
                 json_set(a, c, "workingDir", json_string(a, "/workspace"));
         }
-        json_set(a, c, "resources", copy_of(v, spec->resources));
+        json_set(a, c, "resources", json_copy(v->arena, spec->resources));
         if (spec->base_map)
                 json_set(a, c, "volumeMounts",
                          json_build(a,
@@ -145,8 +140,8 @@ static struct json *pod(const struct view *v, const struct dgdr_spec *spec)
         return json_build(v->arena,
                           "{'volumes': %p, 'tolerations': %p, 'nodeSelector': %p, "
                           "'imagePullSecrets': [{'name': 'nvcr-imagepullsecret'}]}",
-                          (void *)volumes(v, spec), (void *)copy_of(v, spec->tolerations),
-                          (void *)copy_of(v, spec->node_selector));
+                          (void *)volumes(v, spec), (void *)json_copy(v->arena, spec->tolerations),
+                          (void *)json_copy(v->arena, spec->node_selector));
 }
 
 /* For a profiler that deploys what it measures; in its own namespace only. */

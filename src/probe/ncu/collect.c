@@ -8,7 +8,7 @@
 
 #include "probe/ncu/collect.h"
 
-enum { STATUS_STOPPED = 130, VERSION_MAX = 4096, RESULT_MAX = 4 << 20, LAUNCHES_DEFAULT = 20 };
+enum { STATUS_STOPPED = 130, VERSION_MAX = 4096, RESULT_MAX = 4 << 20 };
 
 #define REPORT_EVERY  (100 * USEC_PER_MS)
 #define VERSION_LIMIT (60 * USEC_PER_SEC)
@@ -421,7 +421,7 @@ int ncu_collect(const struct ncu_collect *c)
 
         w->c = c;
         w->ncu = c->ncu ? c->ncu : env && *env ? env : "ncu";
-        w->launch_count = c->launch_count ? c->launch_count : LAUNCHES_DEFAULT;
+        w->launch_count = c->launch_count ? c->launch_count : NCU_LAUNCHES_DEFAULT;
         w->artifacts = arena_join(&w->a, c->dir, "/", RUN_ARTIFACTS_DIR);
         w->report = arena_join(&w->a, w->artifacts, "/", slash ? slash + 1 : name);
         w->plan = make_plan(w->launch_count);

@@ -205,12 +205,13 @@ bool ncu_console_feed(struct ncu_console *c, struct str piece);
 
 /* ---- collect.c: the whole of it */
 
+enum { NCU_LAUNCHES_DEFAULT = 20 };     /* the first kernel is often one that only fills memory */
 #define NCU_SUMMARY_FILE "summary.json" /* in the run directory, beside result.json */
 
 struct ncu_collect {
         const char *ncu;       /* program; NULL: $SONDE_NCU, else "ncu" */
         const char *set;       /* NULL: "basic" */
-        uint64_t launch_count; /* 0: 20 */
+        uint64_t launch_count; /* 0: NCU_LAUNCHES_DEFAULT */
         uint64_t launch_skip;
         const char *kernel;        /* --kernel-name; NULL: all */
         const char *clock_control; /* NULL: "none": durations as in production; and MIG allows nothing else */
