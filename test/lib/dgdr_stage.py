@@ -171,6 +171,7 @@ class Stage:
         counts = dict(scene.reference.counts)
         for key, n in (extra or {}).items():
             counts[key] = counts.get(key, 0) + n
+        counts = {key: n for key, n in counts.items() if key not in but}
         found = {key: n for key, n in self.record.counts(play.uid, rename).items() if key not in but}
         assert found == counts, "\n".join(difference(counts, found))
 
