@@ -9,12 +9,12 @@ help: ## this list
 
 run: ## install what is missing, build, start the embedded engine and carry out a request on it
 	@scripts/deps build
-	@scripts/build plain
+	@scripts/build programs
 	@scripts/demo
 
 build: ## build the programs into build/
 	@scripts/deps build
-	@scripts/build plain
+	@scripts/build programs
 
 test: ## all tests: unit, structure, fuzzers for 15 s each, and those on a real control plane
 	@scripts/deps build test cluster
@@ -52,7 +52,7 @@ lint: ## formatter, clang-tidy, cppcheck, shellcheck
 
 image: ## the pod's image as an archive, build/sonde-pod.tar (no Docker needed)
 	@scripts/deps build
-	@scripts/build plain
+	@scripts/build programs
 	@scripts/image build/sonde-pod build/sonde-pod.tar
 
 clean: ## remove build/
