@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import cuda_trace
 from cuda_play import EXPERIMENTS, GROUP, PATIENCE, PROFILES, World, condition, ok
 from cuda_site import SERVERS_OWN, TYPES, stalled
-from dgdr_record import difference
+from dgdr_record import difference, unsettled
 from fault_proxy import FaultProxy
 from sonde_test import diag, main, wait
 from watched import Watched
@@ -78,21 +78,45 @@ class Stage:
     def __exit__(self, *what):
         return self._stack.__exit__(*what)
 
-    def state(self):
+    def there(self):
         """All that there is, but for events and what the server makes, by kind and name."""
+        with self.seen.changed:
+            return {(kind, name): item for kind in TYPES if kind != "events" for name, item in self.seen.now[kind].items()
+                    if name not in SERVERS_OWN and not name.startswith("default-token")}
+
+    def caught_up(self):
+        listed = {}
+        for kind, prefix in TYPES.items():
+            for item in ok(world.api.get(f"{prefix}/namespaces/{self.ns}/{kind}"))["items"] if kind != "events" else ():
+                listed[kind, item["metadata"]["name"]] = item["metadata"]["resourceVersion"]
+        there = {key: item["metadata"]["resourceVersion"] for key, item in self.there().items()}
+        return {key: version for key, version in listed.items() if key[1] not in SERVERS_OWN} == there
+
+    def quiet(self):
+        """Waits until the server's controllers are done, nothing happens for REST seconds and all that there is has been seen."""
+        def is_quiet():
+            self.seen.quiet(REST)
+            left = unsettled(self.there(), world.which == "cluster")
+            assert not left, left
+            return self.caught_up()
+        wait(is_quiet, 2 * PATIENCE, "rest")
+
+    def idle(self):
+        """Waits until the operator has looked at everything, which takes a new one its time."""
+        wait(lambda: any(line.startswith("idle after") for line in self.operator.process.lines), PATIENCE, "an idle operator")
+
+    def state(self):
+        """What is there, without what differs from run to run."""
         found = {}
-        for kind in TYPES:
-            for item in self.seen.now[kind].values() if kind != "events" else ():
-                if item["metadata"]["name"] in SERVERS_OWN or item["metadata"]["name"].startswith("default-token"):
-                    continue
-                item = copy.deepcopy(item)
-                item["metadata"].pop("generateName", None)
-                if kind == "pods":
-                    item = {"metadata": {"name": item["metadata"]["name"]}, "status": {"phase": item["status"].get("phase")}}
-                if kind == EXPERIMENTS:  # what is not true is there only if it was seen to be true
-                    item["status"]["conditions"] = sorted((c for c in item["status"]["conditions"] if c["status"] == "True" or
-                                                           not c["type"].startswith("Profiling")), key=lambda c: c["type"])
-                found[f"{kind}/{item['metadata']['name']}"] = item
+        for (kind, name), item in self.there().items():
+            item = copy.deepcopy(item)
+            item["metadata"].pop("generateName", None)
+            if kind == "pods":
+                item = {"metadata": {"name": name}, "status": {"phase": item["status"].get("phase")}}
+            if kind == EXPERIMENTS:  # what is not true is there only if it was seen to be true
+                item["status"]["conditions"] = sorted((c for c in item["status"]["conditions"] if c["status"] == "True" or
+                                                       not c["type"].startswith("Profiling")), key=lambda c: c["type"])
+            found[f"{kind}/{name}"] = item
         return cuda_trace.masked(json.loads(json.dumps(found).replace(self.ns, "<ns>")), "a")
 
     def made(self):
@@ -114,7 +138,8 @@ class Stage:
 
     def relisted(self):
         """An operator that knows nothing looks at everything, and has nothing to write."""
-        self.seen.quiet(REST)
+        self.idle()
+        self.quiet()
         if self.proxy:
             self.proxy.off()
         self.operator.process.stop(PATIENCE)
@@ -151,7 +176,7 @@ class Reference:
     def _run():
         with Stage() as s:
             drive(s.play)
-            s.seen.quiet(REST)
+            s.quiet()
             writes = int(s.operator.process.expect(r"^idle after (\d+) writes", 10, len(s.operator.process.lines) - 1)[1])
             state, made = s.state(), s.made()
             s.relisted()
@@ -191,6 +216,8 @@ def killed_at_every_write():
         with Stage(arguments=("--kill-at", str(k))) as s:
             with s.operator.kept_alive() as deaths:
                 drive(s.play)
+                s.idle()  # before nobody looks after it any more
+                s.quiet()
             killed.append(len(deaths))
             s.finish()
 
@@ -338,7 +365,7 @@ def names_that_strangers_have():
                 s.play.job()
             own = wait(lambda: [j["metadata"]["name"] for j in s.play.jobs() if j["metadata"]["name"].startswith(name + "-")], PATIENCE,
                        "a Job of another name")
-            assert s.play.status()["executionJobName" if "execution" in name else "run"], own
+            s.play.wait(lambda t: t.get("executionJobName" if "execution" in name else "run"), f"a word of {own}")
             assert not s.play.object(f"jobs/{name}")["metadata"].get("ownerReferences")
     side_by_side([(config_map, "a-profile-status"), (config_map, "a-profile-summary"), (job, "a-profiling"), (job, "a-execution")],
                  lambda v: v[0](v[1]))

@@ -1,5 +1,6 @@
 """F25 to F29 and F43 to F45: what people, Jobs and servers do to the objects of a request."""
 
+import datetime
 import os
 import sys
 import threading
@@ -22,9 +23,10 @@ def drive_after_another(s, play):
     drive(play, stop=5)
     play.succeed()
     if old:
-        s.stalls("NameConflict", play)
+        s.stalls("NameConflict", play, about="a-dgd")  # of the other objects before it, while they were on their way out
         assert s.play.object(f"{DGDS}/a-dgd")["metadata"]["uid"] == old["metadata"]["uid"]
         ok(scene.world.api.delete(s.path(DGDS, "a-dgd")))
+        s.goes_on(play)
     succeeds_later(play)
 
 
@@ -94,6 +96,7 @@ def attempts_more(n, alive=True):
 
 
 NUMBERED = (r"profile-a-[2-9]\b", "profile-a")
+PODS = (("create", "pods", "profile-a-"), ("delete", "pods", "profile-a-"))
 
 
 def job_deleted(s):
@@ -146,8 +149,9 @@ def job_fails(s):
 
 def job_too_late(s):
     """spec.timeout passes"""
-    s.play.edit(timeout="3s")
     drive(s.play, stop=2)
+    began = datetime.datetime.fromisoformat(s.play.pod()["status"]["startTime"]).timestamp()
+    s.play.edit(timeout=f"{int(time.time() - began) + 4}s")
     fails(s, "DeadlineExceeded")
     assert not s.play.jobs() or scene.world.which == "cluster", s.play.jobs()
 
@@ -164,7 +168,7 @@ def pod_evicted(s):
         return {key: item for key, item in of_one_attempt(state).items() if key[0] not in ("jobs", "pods")}
     # The first Job is deleted, with its pod, if the server has not seen yet that it has failed.
     s.finish(mask=mask, rename=NUMBERED, extra=attempts_more(1, alive=False), reasons=["Retrying"],
-             but=(("delete", "jobs", "profile-a"), ("delete", "pods", "profile-a-")))
+             but=(("delete", "jobs", "profile-a"), PODS[1]))
 
 
 def image_missing(s):
@@ -260,6 +264,7 @@ def f28_config_maps_changed():
             change(s, name, {"metadata": {"ownerReferences": None}})
             s.stalls("NameConflict")
             change(s, name, {"metadata": {"ownerReferences": owners}})
+            s.goes_on(s.play)
             drive(s.play, start=3)
             s.finish(reasons=["NameConflict"])
         return run
@@ -392,9 +397,17 @@ def f45_rolled_back():
     nowhere = {"profilingConfig": {**SPEC["profilingConfig"], "nodeSelector": {"example.com/none": "such"}}}
     back = {"profilingConfig": {"nodeSelector": None}}
 
-    def gets_a_pod(play):  # before its Job goes: otherwise there may be none to count
+    def gets_a_pod(play):
         gets_a_job(play)
         play.pod()
+
+    def finish(s, attempts, least):
+        """All attempts had a Job each. Of pods, LEAST at least: a Job that goes may not have made one yet, or make another; one is left."""
+        s.record.quiet(scene.world.api, REST)
+        counts = s.record.counts(s.play.uid, NUMBERED)
+        made, gone = (counts.get(key, 0) for key in PODS)
+        assert made >= least and made - gone == 1, counts
+        s.finish(mask=of_one_attempt, rename=NUMBERED, extra=attempts_more(attempts - 1), reasons="any", but=PODS)
 
     def stuck(_):
         with Stage() as s:
@@ -406,19 +419,17 @@ def f45_rolled_back():
             s.play.edit(**back)
             s.play.wait(lambda st: st["run"]["attempt"] == 3, "attempt 3")
             drive(s.play)
-            s.finish(mask=of_one_attempt, rename=NUMBERED, extra=attempts_more(2), reasons="any")
+            finish(s, 3, 3)
 
     def at_once(_):
         with Stage() as s:
             gets_a_pod(s.play)
             s.play.edit(**nowhere)
             s.play.edit(**back)
-            s.record.quiet(scene.world.api, REST)
-            attempts = s.play.status()["run"]["attempt"]
+            status = s.play.wait(lambda st: st["observedGeneration"] == 3 and "reason" not in st["run"], "acceptance, and no attempt to come")
+            attempts = status["run"]["attempt"]
             drive(s.play)
-            # A Job of the spec in between may go before it has made its pod.
-            s.finish(mask=of_one_attempt, rename=NUMBERED, extra=attempts_more(attempts - 1), reasons="any",
-                     but=(("create", "pods", "profile-a-"), ("delete", "pods", "profile-a-")))
+            finish(s, attempts, min(attempts, 2))
 
     def from_the_start(_):
         with Stage(**nowhere) as s:
@@ -426,7 +437,7 @@ def f45_rolled_back():
             s.play.edit(**back)
             s.play.wait(lambda st: st["run"]["attempt"] == 2, "attempt 2")
             drive(s.play)
-            s.finish(mask=of_one_attempt, rename=NUMBERED, extra=attempts_more(1), reasons="any")
+            finish(s, 2, 2)
 
     def invalid(_):
         with Stage() as s:

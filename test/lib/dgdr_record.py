@@ -20,6 +20,7 @@ import threading
 import time
 
 from dgdr_play import DGDRS, DGDS, GROUP
+from sonde_test import ControlPlane
 
 KINDS = {DGDRS: GROUP, DGDS: GROUP, "jobs": "/apis/batch/v1", "pods": "/api/v1", "configmaps": "/api/v1",
          "serviceaccounts": "/api/v1", "roles": "/apis/rbac.authorization.k8s.io/v1",
@@ -41,6 +42,7 @@ class Recorder:
 
     def __init__(self, server):
         self._server = server
+        self.real = isinstance(server, ControlPlane)
         self._records = {}
         self._changed = threading.Condition()
         self._broken = None
@@ -127,14 +129,17 @@ class Record:
         self._recorder.check()
         return self.listed(api) == {key: item["metadata"]["resourceVersion"] for key, item in self.now().items()}
 
-    def quiet(self, api, rest, seconds=60):
-        """Waits until nothing happens for REST seconds and all that there is has been seen."""
+    def unsettled(self):
+        return unsettled(self.now(), self._recorder.real)
+
+    def quiet(self, api, rest, seconds=120):
+        """Waits until the server's controllers are done, nothing happens for REST seconds and all that there is has been seen."""
         deadline = time.monotonic() + seconds
         while True:
             left = self.last + rest - time.monotonic()
-            if left <= 0 and self.caught_up(api):
+            if left <= 0 and not self.unsettled() and self.caught_up(api):
                 return
-            assert time.monotonic() < deadline, f"{self.ns}: still not quiet: {self.tail()}"
+            assert time.monotonic() < deadline, f"{self.ns}: still not quiet: {self.unsettled()} {self.tail()}"
             time.sleep(max(left, 0.05))
 
     def tail(self, n=12):
@@ -224,6 +229,55 @@ class Record:
             found = now.get((kind, item["metadata"]["name"]))
             assert found, f"the stranger's {kind}/{item['metadata']['name']} is gone"
             assert untouched(kind, item, found), f"a stranger was touched: {found}"
+
+
+# --- what the server does by itself
+
+
+def unsettled(there, real):
+    """What the server's own controllers have still to do about THERE ({(kind, name): object}): however slow they are, what they
+    do is not to be taken for the operator's doing, nor left out of an end state. REAL: they are Kubernetes's (1.20)."""
+    uids = {item["metadata"]["uid"] for item in there.values()}
+    left = []
+    for (kind, name), item in there.items():
+        meta, owners = item["metadata"], item["metadata"].get("ownerReferences")
+        if "deletionTimestamp" in meta:  # unless somebody holds it
+            undone = "is to go" if set(meta.get("finalizers", [])) <= {"foregroundDeletion", "orphan"} else None
+        elif owners and not any(o["uid"] in uids for o in owners):
+            undone = "is to go with its owner"
+        elif kind == "jobs":
+            undone = job_undone(item, [pod for (k, _), pod in there.items() if k == "pods" and owned_by(pod, meta["uid"])])
+        elif kind == "pods":
+            undone = "is to be scheduled" if real and is_live(item) and "PodScheduled" not in conditions(item["status"]) else None
+        else:
+            undone = "is to get a token" if real and kind == "serviceaccounts" and not item.get("secrets") else None
+        if undone:
+            left.append(f"{kind}/{name} {undone}")
+    return left
+
+
+def owned_by(item, uid):
+    return any(o["uid"] == uid for o in item["metadata"].get("ownerReferences", []))
+
+
+def is_live(pod):
+    return pod["status"].get("phase") not in ("Succeeded", "Failed")
+
+
+def job_undone(job, pods):
+    """What is to come of a Job; one that may fail more than once is not asked."""
+    spec, status = job["spec"], job.get("status", {})
+    if spec.get("suspend") or spec.get("backoffLimit") or any(
+            c["type"] in ("Complete", "Failed") and c["status"] == "True" for c in status.get("conditions") or []):
+        return None
+    live = sum(map(is_live, pods))
+    good = sum(pod["status"].get("phase") == "Succeeded" for pod in pods)
+    wanted = spec.get("parallelism", 1)
+    if live + good < len(pods) or (good and good >= spec.get("completions", 1)):
+        return "is to end"
+    if live + good < wanted:
+        return "is to make its pods"
+    return None if (status.get("active") or 0, status.get("succeeded") or 0) == (live, good) else "is to count its pods"
 
 
 def untouched(kind, item, found):
