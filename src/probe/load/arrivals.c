@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "stats/random.h"
+
 #define NS_PER_SEC 1e9
 
 const char *const arrival_patterns[] = {
@@ -33,22 +35,9 @@ void arrivals_init(struct arrivals *a, enum arrival_pattern pattern, double rate
         rng_seed(&a->rng, seed);
 }
 
-/* Above 0 and at most 1: it has a logarithm. */
-static double uniform(struct rng *r)
-{
-        return (double)((rng_next(r) >> 11) + 1) * 0x1p-53;
-}
-
 static double exponential(struct rng *r)
 {
-        return -log(uniform(r));
-}
-
-double normal_variate(struct rng *r)
-{
-        double radius = sqrt(2 * exponential(r));
-
-        return radius * cos(2 * M_PI * uniform(r));
+        return -log(stats_uniform(r));
 }
 
 /* Of SHAPE and scale 1, by Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). */
@@ -57,18 +46,18 @@ static double gamma_variate(struct rng *r, double shape)
         double d, c, x, v, boost = 1;
 
         if (shape < 1) {
-                boost = pow(uniform(r), 1 / shape);
+                boost = pow(stats_uniform(r), 1 / shape);
                 shape += 1;
         }
         d = shape - 1.0 / 3;
         c = 1 / sqrt(9 * d);
         for (;;) {
-                x = normal_variate(r);
+                x = stats_normal(r);
                 v = 1 + c * x;
                 if (v <= 0)
                         continue;
                 v = v * v * v;
-                if (log(uniform(r)) < x * x / 2 + d - d * v + d * log(v))
+                if (log(stats_uniform(r)) < x * x / 2 + d - d * v + d * log(v))
                         return d * v * boost;
         }
 }

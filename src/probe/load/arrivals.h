@@ -28,7 +28,5 @@ extern const char *const arrival_patterns[]; /* names by enum arrival_pattern, a
 int arrival_pattern_of(const char *name, enum arrival_pattern *ret, struct err *err) _must_check_;
 void arrivals_init(struct arrivals *a, enum arrival_pattern pattern, double rate, double smoothness,
                    uint64_t seed);
-/* Of mean 0 and deviation 1. */
-double normal_variate(struct rng *rng);
 /* The first is at 0 with `constant` and `burst`, else one gap later. UINT64_MAX: never, as the rate is 0. */
 uint64_t arrivals_next(struct arrivals *a);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "probe/load/load_private.h"
+#include "stats/random.h"
 
 enum {
         PROMPT_MAX = 64 * 1024 * 1024, /* bytes */
@@ -108,7 +109,7 @@ static uint32_t sample_length(struct rng *rng, uint32_t mean, uint32_t stddev)
 
         if (!stddev)
                 return mean;
-        v = mean + stddev * normal_variate(rng);
+        v = mean + stddev * stats_normal(rng);
         return (uint32_t)lround(fmin(fmax(v, 1), LOAD_TOKENS_MAX));
 }
 
