@@ -62,7 +62,7 @@ static bool same_name(const char *x, const char *y)
         return strncmp(x, y, n) == 0 && y[n] == '=';
 }
 
-static char **environment(struct arena *a, const char *const *more)
+char **spawn_environment(struct arena *a, const char *const *more)
 {
         size_t n = 0, max = 1;
         char **env;
@@ -155,15 +155,10 @@ static bool is_there(char *const *places)
         return *places;
 }
 
-static int explain(const struct plan *p, const struct report *r, int *ret_status, struct err *err)
+int spawn_explain(const char *name, char *const *places, int why, int *ret_status, struct err *err)
 {
-        const char *name = p->s->argv[0];
-        int why = r->why;
-
         *ret_status = why == ENOENT || why == ENOTDIR ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
-        if (!r->prepared)
-                return err_errno(err, E_IO, why, "cannot prepare a process for '%s'", name);
-        if (why == ENOENT && is_there(p->places))
+        if (why == ENOENT && is_there(places))
                 return err_set(err, E_CONFIG,
                                "'%s' is there, but the interpreter or loader that it names is not", name);
         if (why == ENOENT && !strchr(name, '/'))
@@ -200,7 +195,7 @@ int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_status, struct e
         pid_t pid;
 
         plan.places = spawn_places(&a, s->argv[0]);
-        plan.env = environment(&a, s->env);
+        plan.env = spawn_environment(&a, s->env);
         if (!ret_status)
                 ret_status = &status;
         *ret_status = STATUS_NOT_EXECUTABLE;
@@ -219,7 +214,10 @@ int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_status, struct e
         if (failed) {
                 while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                         continue;
-                return explain(&plan, &report, ret_status, err);
+                if (!report.prepared)
+                        return err_errno(err, E_IO, report.why, "cannot prepare a process for '%s'",
+                                         s->argv[0]);
+                return spawn_explain(s->argv[0], plan.places, report.why, ret_status, err);
         }
         *ret_pid = pid;
         return 0;

@@ -22,6 +22,10 @@ int spawn_start(const struct spawn *s, pid_t *ret_pid, int *ret_status, struct e
 
 /* Where a program NAME may be, best first; NULL ends. One with a slash in it is a path. */
 char **spawn_places(struct arena *a, const char *name);
+/* Our environment with MORE in its place or beside it; NULL ends. What is not in MORE is borrowed. */
+char **spawn_environment(struct arena *a, const char *const *more);
+/* Says why NAME was not started: execve() of all PLACES failed with WHY. *RET_STATUS as above. Returns -1. */
+int spawn_explain(const char *name, char *const *places, int why, int *ret_status, struct err *err);
 
 /* All signals as at the start of a program, none blocked: for a child between fork() and exec(). */
 void signals_reset(void);

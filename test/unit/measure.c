@@ -1,0 +1,441 @@
+/*
+ * Commands that are known, run and measured. Nothing here depends on how fast the machine is: only on what must be.
+ */
+#include "unit/unit.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "probe/measure/measure.h"
+
+struct world {
+        struct loop *loop;
+        struct measure *m;
+        struct arena arena;
+        bool done;
+        struct measure_sample sample;
+        char dir[64];
+        char workload[4096];
+};
+
+static const char *beside_us(struct world *w)
+{
+        ssize_t n = readlink("/proc/self/exe", w->workload, sizeof(w->workload) - 16);
+        char *slash;
+
+        assert_true(n > 0);
+        w->workload[n] = 0;
+        slash = strrchr(w->workload, '/');
+        assert_non_null(slash);
+        memcpy(slash + 1, "workload", 9);
+        return w->workload;
+}
+
+static int setup(void **state)
+{
+        struct world *w = xcalloc(1, sizeof(*w));
+        const struct measure_options options = {.counters = true, .gpu = true};
+
+        snprintf(w->dir, sizeof(w->dir), "/tmp/measure-XXXXXX");
+        assert_non_null(mkdtemp(w->dir));
+        beside_us(w);
+        w->loop = loop_new(NULL, NULL, NULL);
+        assert_non_null(w->loop);
+        w->m = measure_new(w->loop, &options, NULL);
+        assert_non_null(w->m);
+        *state = w;
+        return 0;
+}
+
+static int teardown(void **state)
+{
+        struct world *w = *state;
+
+        measure_free(w->m);
+        loop_free(w->loop);
+        arena_done(&w->arena);
+        rmdir(w->dir);
+        free(w);
+        return 0;
+}
+
+static void on_done(void *arg, const struct measure_sample *sample)
+{
+        struct world *w = arg;
+
+        w->done = true;
+        w->sample = measure_sample_copy(&w->arena, sample);
+}
+
+/* WORDS: the arguments, between blanks; "workload" is that program. */
+static char **split(struct world *w, const char *words)
+{
+        char **argv = arena_new_array(&w->arena, char *, 16);
+        struct str rest = str_of(words);
+
+        for (int i = 0; rest.p && i < 15; i++) {
+                struct str word = str_split(&rest, ' ');
+
+                argv[i] = str_eq(word, STR("workload")) ? w->workload
+                                                        : arena_strndup(&w->arena, word.p, word.n);
+        }
+        return argv;
+}
+
+static void run_loop(struct world *w)
+{
+        while (!w->done && loop_turn(w->loop, true))
+                continue;
+        assert_true(w->done);
+}
+
+static const struct measure_sample *run(struct world *w, struct measure_command c, const char *words)
+{
+        struct err err = ERR_INIT;
+
+        c.argv = split(w, words);
+        w->done = false;
+        if (measure_start(w->m, &c, on_done, w, &err) < 0)
+                fail_msg("%s", err.text);
+        run_loop(w);
+        return &w->sample;
+}
+
+static const struct measure_sample *quietly(struct world *w, const char *words)
+{
+        return run(w, (struct measure_command){.output = MEASURE_OUTPUT_NULL}, words);
+}
+
+static void test_how_it_ends_is_data(void **state)
+{
+        struct world *w = *state;
+        const struct measure_sample *s = quietly(w, "workload exit 0");
+
+        assert_true(measure_sample_ok(s));
+        assert_int_equal(s->exit_code, 0);
+        assert_true(s->wall > 0 && s->wall < 10 && s->processes >= 1 && s->left_over == 0);
+        assert_true(s->started > 0 && s->minor_faults > 0);
+        s = quietly(w, "workload exit 3");
+        assert_int_equal(s->exit_code, 3);
+        assert_string_equal(s->error_reason, "ExitCode");
+        assert_string_equal(s->error_message, "exit status 3");
+        s = quietly(w, "workload signal 9");
+        assert_int_equal(s->exit_code, -1);
+        assert_int_equal(s->signal, SIGKILL);
+        assert_string_equal(s->error_reason, "Signal");
+        assert_string_equal(s->error_message, "it ended by signal 9 (Killed)");
+}
+
+static void test_what_cannot_be_started_is_data(void **state)
+{
+        struct world *w = *state;
+        const struct measure_sample *s = quietly(w, "no-such-program-here");
+
+        assert_string_equal(s->error_reason, "NotStarted");
+        assert_non_null(strstr(s->error_message, "is not found in PATH"));
+        assert_true(isnan(s->wall) && s->processes == 0 && s->exit_code == -1);
+        s = run(w, (struct measure_command){.dir = "/no/such/place", .output = MEASURE_OUTPUT_NULL},
+                "workload exit 0");
+        assert_string_equal(s->error_reason, "NotStarted");
+        assert_non_null(strstr(s->error_message, "cannot prepare"));
+        assert_true(measure_sample_ok(quietly(w, "workload exit 0"))); /* and the next one runs */
+}
+
+static void test_its_time_is_told(void **state)
+{
+        struct world *w = *state;
+        const struct measure_sample *s = quietly(w, "workload sleep 30");
+
+        assert_true(s->wall >= 0.030 && s->user + s->sys < s->wall);
+        s = quietly(w, "workload cpu 40");
+        assert_true(s->user + s->sys >= 0.039 && s->wall >= 0.039);
+        assert_true(s->counters.values[COUNTER_TASK_CLOCK] < 0 ||
+                    s->counters.values[COUNTER_TASK_CLOCK] >= 30000000);
+}
+
+/* Beyond what the program has anyway, which is more with a sanitizer in it. */
+static void test_memory_is_its_own(void **state)
+{
+        struct world *w = *state;
+        int64_t nothing, some;
+        char *ours = xmalloc(64 << 20);
+
+        memset(ours, 1, 64 << 20);
+        some = quietly(w, "workload memory 20 200")->peak_rss;
+        nothing = quietly(w, "workload memory 0 60")->peak_rss;
+        assert_true(nothing > 0 && nothing < 60 << 20); /* ours is not told for its own */
+        assert_true(some - nothing >= 19 << 20 && some - nothing < 40 << 20);
+        free(ours);
+}
+
+static void test_a_tree_is_the_sum_of_its_processes(void **state)
+{
+        struct world *w = *state;
+        int64_t nothing = quietly(w, "workload tree 4 0 60")->peak_rss, some;
+
+        some = quietly(w, "workload tree 4 16 100")->peak_rss;
+        assert_int_equal(w->sample.processes, 5);
+        assert_true(some - nothing >= 60 << 20 && some - nothing < 80 << 20);
+        some = quietly(w, "workload shared 4 32 100")->peak_rss; /* four readers of one 32 MB */
+        assert_true(some - nothing >= 28 << 20 && some - nothing < 44 << 20);
+}
+
+static void test_orphans_are_waited_for(void **state)
+{
+        struct world *w = *state;
+        const struct measure_sample *s = quietly(w, "workload orphan 30");
+
+        assert_true(measure_sample_ok(s));
+        assert_int_equal(s->orphans, 1);
+        assert_int_equal(s->left_over, 0);
+        assert_true(s->user + s->sys >= 0.029); /* what the orphan used is its, too */
+}
+
+static void test_what_is_left_over_is_ended(void **state)
+{
+        struct world *w = *state;
+        const struct measure_sample *s = run(
+                w, (struct measure_command){.output = MEASURE_OUTPUT_NULL, .grace = 10 * USEC_PER_MS},
+                "workload left 60000");
+
+        assert_true(measure_sample_ok(s));
+        assert_int_equal(s->left_over, 1);
+        assert_string_equal(s->note, "1 process left over, and ended");
+        assert_true(s->wall < 10);
+}
+
+static void test_a_timeout_ends_the_tree(void **state)
+{
+        struct world *w = *state;
+        struct measure_command c = {
+                .output = MEASURE_OUTPUT_NULL, .timeout = 20 * USEC_PER_MS, .grace = 10 * USEC_PER_MS};
+        const struct measure_sample *s = run(w, c, "workload tree 3 1 60000");
+
+        assert_true(s->timed_out && !s->stopped);
+        assert_string_equal(s->error_reason, "TimedOut");
+        assert_string_equal(s->error_message, "it did not end within 0.02 s");
+        assert_int_equal(s->signal, SIGTERM);
+        c.timeout = 150 * USEC_PER_MS; /* until it ignores the signal */
+        s = run(w, c, "workload stubborn 60000");
+        assert_true(s->timed_out);
+        assert_int_equal(s->signal, SIGKILL);
+}
+
+/* As soon as it is there. */
+static void stop_soon(struct timer *t)
+{
+        struct world *w = *(struct world **)(t + 1);
+        struct measure_usage usage = measure_usage(w->m);
+
+        if (usage.processes < 3 || usage.memory <= 0)
+                timer_after(t, 5 * USEC_PER_MS);
+        else
+                measure_stop(w->m);
+}
+
+static void test_it_can_be_stopped_and_looked_at(void **state)
+{
+        struct world *w = *state;
+        struct {
+                struct timer timer;
+                struct world *w;
+        } soon = {.w = w};
+        const struct measure_sample *s;
+
+        timer_init(&soon.timer, w->loop, stop_soon);
+        timer_after(&soon.timer, 5 * USEC_PER_MS);
+        s = quietly(w, "workload tree 2 1 60000");
+        assert_true(s->stopped && !s->timed_out);
+        assert_string_equal(s->error_reason, "Stopped");
+        assert_int_equal(measure_usage(w->m).processes, 0);
+        measure_stop(w->m); /* nothing runs */
+}
+
+static void test_metrics_come_from_output_and_file(void **state)
+{
+        struct world *w = *state;
+        char file[128];
+        struct measure_command c = {.output = MEASURE_OUTPUT_SCANNED_NULL, .metrics_file = file};
+        const struct measure_sample *s;
+        double v;
+
+        snprintf(file, sizeof(file), "%s/metrics.json", w->dir);
+        s = run(w, c, "workload say hello rows=12 x=1.5e3 bad=12x a=b=3");
+        assert_int_equal(json_len(s->metrics), 2);
+        assert_int_equal(json_int(s->metrics, "rows", -1), 12);
+        assert_true(json_to_double(json_at(s->metrics, "x"), &v) && v == 1500);
+        s = run(w, c, "workload metrics {\"n\":7,\"region\":{\"wall\":0.25}} 0");
+        assert_int_equal(json_int(s->metrics, "n", -1), 7);
+        assert_true(s->region.has && measure_sample_time(s) == 0.25);
+        s = run(w, c, "workload metrics {\"error\":{\"reason\":\"NoData\",\"message\":\"none\"}} 4");
+        assert_string_equal(s->error_reason, "NoData");
+        assert_string_equal(s->error_message, "none");
+        s = run(w, c, "workload metrics {\"half 0");
+        assert_true(measure_sample_ok(s));
+        assert_non_null(strstr(s->note, "metrics are left out"));
+        assert_int_equal(access(file, F_OK), -1);
+}
+
+static void test_two_run_at_once(void **state)
+{
+        struct world *w = *state, other = {.loop = w->loop};
+        struct measure_command c = {.output = MEASURE_OUTPUT_NULL};
+        struct err err = ERR_INIT;
+
+        other.m = measure_new(w->loop, NULL, &err);
+        assert_non_null(other.m);
+        c.argv = split(w, "workload orphan 20");
+        w->done = false;
+        assert_int_equal(measure_start(w->m, &c, on_done, w, &err), 0);
+        c.argv = split(w, "workload exit 5");
+        assert_int_equal(measure_start(other.m, &c, on_done, &other, &err), 0);
+        assert_int_equal(measure_start(other.m, &c, on_done, &other, &err), -1);
+        while ((!w->done || !other.done) && loop_turn(w->loop, true))
+                continue;
+        assert_int_equal(w->sample.orphans, 1);
+        assert_int_equal(other.sample.exit_code, 5);
+        assert_int_equal(other.sample.orphans, 0);
+        measure_free(other.m);
+        arena_done(&other.arena);
+}
+
+static void test_freeing_ends_what_runs(void **state)
+{
+        struct world *w = *state;
+        struct measure_command c = {.output = MEASURE_OUTPUT_NULL};
+        struct err err = ERR_INIT;
+        struct measure *m = measure_new(w->loop, NULL, &err);
+        char fifo[128], byte;
+        int fd;
+
+        snprintf(fifo, sizeof(fifo), "%s/fifo", w->dir);
+        assert_int_equal(mkfifo(fifo, 0600), 0);
+        fd = open(fifo, O_RDWR | O_CLOEXEC);
+        c.input = fifo;
+        c.argv = split(w, "workload tree 2 1 60000");
+        assert_int_equal(measure_start(m, &c, on_done, w, &err), 0);
+        measure_free(m);
+        assert_int_equal(write(fd, "x", 1), 1);
+        assert_int_equal(read(fd, &byte, 1), 1);
+        close(fd);
+        unlink(fifo);
+}
+
+/* SCRIPT, by a shell, with what it prints. */
+static const struct measure_sample *run_script(struct world *w, struct measure_command c, const char *script)
+{
+        const char *argv[] = {"sh", "-c", script, NULL};
+        struct err err = ERR_INIT;
+
+        c.argv = (char *const *)argv;
+        c.output = MEASURE_OUTPUT_SCANNED_NULL;
+        w->done = false;
+        if (measure_start(w->m, &c, on_done, w, &err) < 0)
+                fail_msg("%s", err.text);
+        run_loop(w);
+        return &w->sample;
+}
+
+static void test_the_last_of_one_name_is_its_environment(void **state)
+{
+        struct world *w = *state;
+        const char *const env[] = {"A=1", "SONDE_METRICS_FILE=/nowhere", "AB=3", "A=2", NULL};
+        char file[128];
+        const struct measure_sample *s;
+
+        snprintf(file, sizeof(file), "%s/metrics.json", w->dir);
+        s = run_script(w, (struct measure_command){.env = env, .metrics_file = file},
+                       "tr '\\0' '\\n' </proc/$$/environ >\"$SONDE_METRICS_FILE.env\";"
+                       "grep ^A= \"$SONDE_METRICS_FILE.env\";"
+                       "echo n=$(grep -c -e ^A= -e ^SONDE_METRICS_FILE= \"$SONDE_METRICS_FILE.env\");"
+                       "rm \"$SONDE_METRICS_FILE.env\"");
+        assert_true(measure_sample_ok(s));
+        assert_int_equal(json_int(s->metrics, "n", -1), 2);
+        assert_int_equal(json_int(s->metrics, "A", -1), 2);
+}
+
+/* Else one that reads the terminal would be stopped, and nobody would see why. */
+static void test_it_has_no_terminal_of_ours(void **state)
+{
+        struct world *w = *state;
+        const struct measure_sample *s = run_script(w, (struct measure_command){0},
+                                                    "set -- $(cat /proc/$$/stat); echo session=$6");
+
+        assert_true(json_int(s->metrics, "session", -1) > 0);
+        assert_int_not_equal(json_int(s->metrics, "session", -1), getsid(0));
+}
+
+static void test_one_that_is_stopped_hears_of_its_end(void **state)
+{
+        struct world *w = *state;
+        const struct measure_sample *s = run_script(
+                w, (struct measure_command){.timeout = 100 * USEC_PER_MS, .grace = 20 * USEC_PER_SEC},
+                "trap 'exit 7' TERM; while :; do kill -STOP $$; done");
+
+        assert_true(s->timed_out);
+        assert_int_equal(s->exit_code, 7);
+}
+
+static void stop_twice(struct timer *t)
+{
+        struct world *w = *(struct world **)(t + 1);
+
+        if (measure_usage(w->m).processes > 0)
+                measure_stop(w->m);
+        timer_after(t, 20 * USEC_PER_MS);
+}
+
+static void test_stopped_twice_is_stopped(void **state)
+{
+        struct world *w = *state;
+        struct {
+                struct timer timer;
+                struct world *w;
+        } often = {.w = w};
+        const struct measure_sample *s;
+
+        timer_init(&often.timer, w->loop, stop_twice);
+        timer_after(&often.timer, 100 * USEC_PER_MS);
+        s = run_script(w, (struct measure_command){.grace = 200 * USEC_PER_MS},
+                       "(trap '' TERM; sleep 60; sleep 60) & exec sleep 60");
+        timer_cancel(&often.timer);
+        assert_true(s->stopped);
+        assert_string_equal(s->error_reason, "Stopped");
+}
+
+static void test_a_pipe_without_a_writer_is_an_empty_input(void **state)
+{
+        struct world *w = *state;
+        char fifo[128];
+
+        snprintf(fifo, sizeof(fifo), "%s/fifo", w->dir);
+        assert_int_equal(mkfifo(fifo, 0600), 0);
+        assert_true(measure_sample_ok(
+                run(w, (struct measure_command){.input = fifo, .output = MEASURE_OUTPUT_NULL}, "cat")));
+        unlink(fifo);
+}
+
+static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_the_last_of_one_name_is_its_environment, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_it_has_no_terminal_of_ours, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_is_stopped_hears_of_its_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stopped_twice_is_stopped, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_pipe_without_a_writer_is_an_empty_input, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_how_it_ends_is_data, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_cannot_be_started_is_data, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_its_time_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_memory_is_its_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_tree_is_the_sum_of_its_processes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_orphans_are_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_left_over_is_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_timeout_ends_the_tree, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_it_can_be_stopped_and_looked_at, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_metrics_come_from_output_and_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_two_run_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_freeing_ends_what_runs, setup, teardown),
+};
+
+UNIT_MAIN(tests)
