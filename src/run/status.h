@@ -117,6 +117,8 @@ struct run_report {
         const char *mapping;   /* NULL: none */
         const char *error;     /* of Failed; NULL: readers take the message's */
         const char *reason;    /* of Failed, see run_reason_valid(); NULL: none */
+        bool has_usage;        /* usage: {memoryMb (10^6 bytes), cpuPercent (of one CPU)} of what runs now */
+        double memory_mb, cpu_percent;
 };
 
 /* Writes the status file atomically (temporary file in the same directory, fsync, rename). False: it could not. */

@@ -78,6 +78,15 @@ static const char *cut(struct arena *a, const char *s, size_t max)
         return s ? arena_strndup(a, s, utf8_cut(s, strlen(s), max)) : NULL;
 }
 
+/* A member that readers keep among the others. */
+static const struct json *usage_of(struct arena *a, const struct run_report *report)
+{
+        if (!report->has_usage)
+                return NULL;
+        return json_build(a, "{'usage': {'memoryMb': %p, 'cpuPercent': %p}}",
+                          json_double(a, report->memory_mb), json_double(a, report->cpu_percent));
+}
+
 static struct run_status compose(struct arena *a, const struct run_reporter *r,
                                  const struct run_report *report, const struct before *b, usec_t now)
 {
@@ -98,6 +107,7 @@ static struct run_status compose(struct arena *a, const struct run_reporter *r,
                 .overall = -1,
                 .error = cut(a, report->error, RUN_ERROR_MAX),
                 .reason = report->reason,
+                .others = usage_of(a, report),
         };
         const struct run_plan *plan = s.plan ? s.plan : &RUN_PLAN_DGDR;
 

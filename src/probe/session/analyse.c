@@ -1,0 +1,180 @@
+/*
+ * What the samples say: a summary of every entry, and the comparison at every size.
+ */
+#include "probe/session/internal.h"
+
+static double median_of_column(struct arena *a, const struct session_samples *s, size_t entry, enum column c)
+{
+        double *values = arena_new_array(a, double, s->rows.n + 1);
+        size_t n = 0;
+
+        vec_foreach (row, &s->rows)
+                if (row->entry == entry && !row->reason && row_counts(s->plan, row) && !isnan(row->v[c]))
+                        values[n++] = row->v[c];
+        return stats_median(values, n);
+}
+
+static size_t count_rows(const struct session_samples *s, size_t entry)
+{
+        size_t n = 0;
+
+        vec_foreach (row, &s->rows)
+                n += row->entry == entry;
+        return n;
+}
+
+static void take_failure(const struct session_samples *s, const struct session_row *row,
+                         struct analysis_entry *e)
+{
+        const struct session_reason *r = &s->reasons.v[row->reason - 1];
+
+        if (!e->error)
+                e->error = r;
+        e->invalid += row_counts(s->plan, row);
+        e->out_of_memory += streq(r->label, "out of memory");
+}
+
+static void take_valid(const struct session_samples *s, const struct session_row *row,
+                       struct analysis_entry *e)
+{
+        const double *v = row->v;
+        double cost = s->plan->priced
+                              ? run_cost(s->plan, row->entry, v[COLUMN_WALL], v[COLUMN_CPU], v[COLUMN_MEMORY])
+                              : NAN;
+
+        e->time[e->n] = v[COLUMN_TIME];
+        e->time_s[e->n++] = (struct stats_sample){v[COLUMN_TIME], row->pod, row->block};
+        if (!isnan(v[COLUMN_MEMORY])) {
+                e->memory[e->n_memory] = v[COLUMN_MEMORY];
+                e->memory_s[e->n_memory++] = (struct stats_sample){v[COLUMN_MEMORY], row->pod, row->block};
+        }
+        if (!isnan(v[COLUMN_PERCENT]))
+                e->percent[e->n_percent++] = v[COLUMN_PERCENT];
+        if (!isnan(v[COLUMN_THROTTLED]))
+                e->throttled += v[COLUMN_THROTTLED];
+        if (cost > 0)
+                e->cost_s[e->n_cost++] = (struct stats_sample){cost, row->pod, row->block};
+}
+
+static void describe(const double *values, size_t n, struct stats_description *ret)
+{
+        if (!stats_describe(values, n, ret))
+                *ret = (struct stats_description){.n = 0};
+}
+
+static void analyse_entry(struct arena *a, const struct session_samples *s, size_t entry,
+                          struct analysis_entry *e)
+{
+        size_t most = count_rows(s, entry) + 1;
+
+        *e = (struct analysis_entry){
+                .entry = entry,
+                .time = arena_new_array(a, double, most),
+                .memory = arena_new_array(a, double, most),
+                .percent = arena_new_array(a, double, most),
+                .time_s = arena_new_array(a, struct stats_sample, most),
+                .memory_s = arena_new_array(a, struct stats_sample, most),
+                .cost_s = arena_new_array(a, struct stats_sample, most),
+        };
+        vec_foreach (row, &s->rows) {
+                if (row->entry != entry)
+                        continue;
+                if (row->reason)
+                        take_failure(s, row, e);
+                else if (row_counts(s->plan, row))
+                        take_valid(s, row, e);
+        }
+        for (unsigned pod = 0; pod < s->plan->pods; pod++)
+                e->gave_up |= samples_gave_up(s, entry, pod);
+        describe(e->time, e->n, &e->time_d);
+        describe(e->memory, e->n_memory, &e->memory_d);
+        describe(e->percent, e->n_percent, &e->percent_d);
+        e->accuracy = median_of_column(a, s, entry, COLUMN_ACCURACY);
+        e->wall = median_of_column(a, s, entry, COLUMN_WALL);
+        e->cpu = median_of_column(a, s, entry, COLUMN_CPU);
+        advise_entry(s->plan, e);
+}
+
+/* ---- comparison */
+
+enum axis { AXIS_TIME, AXIS_MEMORY, AXIS_COST };
+
+/* Those of its runs that went well say nothing of one that does not work. */
+static const char *why_unfit(const struct session_plan *p, const struct analysis_entry *e, enum axis axis)
+{
+        if (e->gave_up)
+                return "it failed three times in a row";
+        return p->parallel && axis != AXIS_MEMORY ? "it ran beside the others" : NULL;
+}
+
+/* To stats 0 and what is not below 1 is "not said"; to a plan 0 is "all counts", 1 "what is twice as much". */
+static double share_of(double said)
+{
+        return MIN(MAX(said, 1e-9), 1 - 1e-9);
+}
+
+static void compare(struct analysis *an, size_t size, enum axis axis, struct stats_comparison *ret)
+{
+        const struct session_plan *p = an->plan;
+        struct stats_side *sides = arena_new_array(an->arena, struct stats_side, p->n);
+
+        for (size_t i = 0; i < p->n; i++) {
+                const struct analysis_entry *e = &an->entries[i * p->n_sizes + size];
+
+                sides[i] = (struct stats_side){
+                        .name = p->algorithms[i].label,
+                        .samples = axis == AXIS_TIME     ? e->time_s
+                                   : axis == AXIS_MEMORY ? e->memory_s
+                                                         : e->cost_s,
+                        .n = axis == AXIS_TIME     ? e->n
+                             : axis == AXIS_MEMORY ? e->n_memory
+                                                   : e->n_cost,
+                        .unfit = why_unfit(p, e, axis),
+                        .accuracy = e->accuracy,
+                };
+        }
+        stats_compare(an->arena,
+                      &(struct stats_compare){
+                              .measure = axis == AXIS_MEMORY ? STATS_MEMORY : STATS_TIME,
+                              .sides = sides,
+                              .n_sides = p->n,
+                              .baseline = p->baseline,
+                              .alpha = p->alpha,
+                              .min_effect = share_of(p->min_effect),
+                              .accuracy_tolerance = isnan(p->accuracy_tolerance)
+                                                            ? NAN
+                                                            : MAX(p->accuracy_tolerance, 1e-9),
+                              .seed = p->uid,
+                      },
+                      ret);
+}
+
+void analyse(struct arena *a, const struct session_samples *s, struct analysis *ret)
+{
+        const struct session_plan *p = s->plan;
+
+        *ret = (struct analysis){
+                .samples = s,
+                .plan = p,
+                .entries = arena_new_array(a, struct analysis_entry, plan_entries(p)),
+                .arena = a,
+        };
+        for (size_t i = 0; i < plan_entries(p); i++)
+                analyse_entry(a, s, i, &ret->entries[i]);
+        if (p->n > 1) {
+                ret->sizes = arena_new_array(a, struct analysis_size, p->n_sizes);
+                for (size_t i = 0; i < p->n_sizes; i++) {
+                        compare(ret, i, AXIS_TIME, &ret->sizes[i].time);
+                        compare(ret, i, AXIS_MEMORY, &ret->sizes[i].memory);
+                        if (p->priced)
+                                compare(ret, i, AXIS_COST, &ret->sizes[i].cost);
+                }
+        }
+        ret->scaling = result_scaling(a, ret);
+        warn(ret);
+}
+
+void analysis_done(struct analysis *an)
+{
+        vec_done(&an->warnings);
+}
