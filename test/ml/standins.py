@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+"""The adapters of frameworks that cannot be installed here, against stand-ins that check every call (test/ml/standins/)."""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "standins"))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
+os.environ["PYTHONPATH"] = os.path.join(HERE, "standins")
+import ml_runs
+from ml_runs import check, common, pod, reach_the_model, requests, run
+from sonde_test import main
+
+LINEAR = {"maxIter": 50, "regParam": 0.01, "tol": 0.001, "fitIntercept": False, "standardization": False, "aggregationDepth": 3}
+BOOSTED = [{"num_boost_round": 7, "learning_rate": 0.25, "reg_lambda": 0.5, "reg_alpha": 0.25}]
+TRAINED = {"lr": 0.02, "epochs": 7, "batch_size": 32, "weight_decay": 0.001, "optimizer": "SGD"}
+SAMPLES = {
+    "spark": {
+        "random_forest": [{"numTrees": 7, "maxDepth": 4, "maxBins": 16, "minInstancesPerNode": 3, "minInfoGain": 0.001,
+                           "impurity": "entropy", "subsamplingRate": 0.5, "featureSubsetStrategy": "sqrt", "bootstrap": False}],
+        "logistic_regression": [{**LINEAR, "elasticNetParam": 0.5, "family": "binomial"}], "svm": [LINEAR],
+        "neural_network": [{"hiddenLayers": [7, 5], "maxIter": 30, "tol": 0.001, "blockSize": 64, "stepSize": 0.1, "solver": "gd"}]},
+    "xgboost": {
+        "random_forest": [{"num_parallel_tree": 7, "max_depth": 4, "learning_rate": 0.5, "subsample": 0.7,
+                           "colsample_bynode": 0.6, "min_child_weight": 2, "min_split_loss": 0.5, "reg_lambda": 2,
+                           "reg_alpha": 0.5, "max_bin": 64, "tree_method": "hist"}],
+        "logistic_regression": BOOSTED, "svm": BOOSTED},
+    "pytorch": {"logistic_regression": [TRAINED], "svm": [TRAINED], "neural_network": [{**TRAINED, "hidden_sizes": [7, 5]}]},
+    "ray": {"random_forest": [{"n_estimators": 7, "max_depth": 3}]},
+}
+NO_IMPORTANCES = {"spark": ("neural_network",)}  # no way to select by them
+
+
+def every_task_is_done(framework):
+    done = 0
+    for request in requests(framework):
+        method = request.get("parameters", {}).get("method")
+        if request["algorithm"] in NO_IMPORTANCES.get(framework, ()) and method in ("wrapper", "embedded"):
+            try:
+                run(framework, **request)
+                raise AssertionError(f"{request} was not refused")
+            except common.Refused as e:
+                assert e.reason == "Unsupported" and "use the method filter" in str(e), e
+            continue
+        check(request, run(framework, **request))
+        done += 1
+    assert done >= 10, done
+
+
+def spark_does_every_task():
+    every_task_is_done("spark")
+
+
+def ray_does_every_task():
+    """ray does every task, in a worker that has nothing but what it was sent"""
+    every_task_is_done("ray")
+
+
+def xgboost_does_every_task():
+    every_task_is_done("xgboost")
+
+
+def pytorch_does_every_task():
+    every_task_is_done("pytorch")
+
+
+def every_parameter_reaches_the_model():
+    for framework in ("spark", "xgboost", "pytorch"):
+        reach_the_model(framework, SAMPLES[framework])
+    found = run("ray", parameters={"n_estimators": 7, "max_depth": 3, "num_cpus": 5})["ml"]["parameters"]
+    assert (found["n_estimators"], found["max_depth"], found["num_cpus"]) == (7, 3, 5), found
+    assert run("xgboost", parameters={"nthread": 3})["ml"]["parameters"]["nthread"] == 3
+
+
+def the_same_seed_gives_the_same_model():
+    for framework in ("spark", "xgboost", "pytorch"):
+        for request in list(requests(framework))[::3]:
+            if request["algorithm"] in NO_IMPORTANCES.get(framework, ()) and "method" in request["parameters"]:
+                continue
+            one, two = (ml_runs.timeless(run(framework, **request)) for _ in range(2))
+            assert one == two, request
+
+
+def clusters_are_named_by_parameters_and_by_the_environment():
+    found = run("spark", parameters={"master": "spark://spark-master:7077"})
+    assert found["ml"]["parameters"]["master"] == "spark://spark-master:7077" and set(found["region"]) == {"wall"}, found
+    assert run("spark", parameters={"numTrees": 3})["ml"]["parameters"]["master"].startswith("local[")
+    found = run("ray", parameters={"address": "ray://ray-head:10001", "n_estimators": 4})
+    assert found["ml"]["parameters"]["address"] == "ray://ray-head:10001" and set(found["region"]) == {"wall"}, found
+    os.environ["RAY_ADDRESS"], os.environ["SPARK_MASTER"] = "ray://ray-head:10001", "spark://spark-master:7077"
+    try:
+        assert run("ray", parameters={"n_estimators": 4})["ml"]["parameters"]["address"] == "ray://ray-head:10001"
+        assert run("spark")["ml"]["parameters"]["master"] == "spark://spark-master:7077"
+    finally:
+        del os.environ["RAY_ADDRESS"], os.environ["SPARK_MASTER"]
+    try:
+        run("ray", parameters={"address": "ray://nowhere:10001"})
+        raise AssertionError("there is nobody")
+    except common.Refused as e:
+        assert e.reason == "FrameworkUnavailable" and "ray://nowhere:10001" in str(e), e
+
+
+def a_session_ends_after_a_failure_too():
+    import ray  # pylint: disable=import-outside-toplevel,import-error
+    try:
+        run("ray", algorithm="logistic_regression", parameters={"penalty": "l1", "solver": "lbfgs"})
+        raise AssertionError("it was not refused")
+    except (common.Refused, RuntimeError):
+        assert not ray.is_initialized()
+
+
+def sonde_pod_runs_them_too():
+    status, metrics, said = pod({"framework": "spark", "parameters": {"algorithm": "random_forest", "numTrees": 100}},
+                                SONDE_INPUT_SIZE="500")
+    assert status == 0 and metrics["ml"]["parameters"]["numTrees"] == 100, said
+    status, metrics, said = pod({"framework": "ray", "task": "distributed_training", "datasetSize": 500, "nFeatures": 150,
+                                 "algorithm": "random_forest"})
+    assert status == 0 and metrics["ml"]["parameters"]["n_estimators"] == 100, said
+    status, metrics, said = pod({"framework": "ray", "task": "hyperparameter_tuning", "datasetSize": 200,
+                                 "parameters": {"n_estimators": [3, 5]}})
+    assert status == 0 and len(metrics["ml"]["trials"]) == 2, (said, metrics)
+
+
+main(spark_does_every_task, ray_does_every_task, xgboost_does_every_task, pytorch_does_every_task,
+     every_parameter_reaches_the_model, the_same_seed_gives_the_same_model,
+     clusters_are_named_by_parameters_and_by_the_environment, a_session_ends_after_a_failure_too, sonde_pod_runs_them_too)

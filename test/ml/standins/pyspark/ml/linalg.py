@@ -1,0 +1,26 @@
+"""Vectors."""
+
+import numpy
+
+
+class DenseVector:
+    def __init__(self, values):
+        self.array = numpy.array(values, dtype=numpy.float64)
+        assert self.array.ndim == 1
+
+    def toArray(self):
+        return self.array
+
+    def __len__(self):
+        return len(self.array)
+
+    def __getitem__(self, i):
+        return self.array[i]
+
+
+class Vectors:
+    @staticmethod
+    def dense(*elements):
+        if len(elements) == 1 and not isinstance(elements[0], (float, int)):
+            elements = elements[0]
+        return DenseVector(elements)
