@@ -1,0 +1,241 @@
+#include <math.h>
+
+#include "cli/cli.h"
+#include "cli/operators.h"
+#include "json/json.h"
+
+struct app {
+        struct history_config place;
+        struct history_filter filter;
+        struct option_list labels;
+        const char *output;
+        struct loop *loop;
+        int code;
+};
+
+/* ---- JSON */
+
+static void set_number(struct arena *a, struct json *of, const char *key, double value)
+{
+        if (isfinite(value))
+                json_set(a, of, key, json_double(a, value));
+}
+
+static struct json *measure_json(struct arena *a, const struct history_measure *m)
+{
+        struct json *one = json_build(a, "{'series': %s, 'algorithm': %s, 'inputSize': %lld, 'n': %zu}",
+                                      m->series, m->algorithm, (long long)m->size, m->n);
+
+        set_number(a, one, "seconds", m->time);
+        set_number(a, one, "low", m->low);
+        set_number(a, one, "high", m->high);
+        set_number(a, one, "memoryBytes", m->memory);
+        set_number(a, one, "cpuCores", m->cpu);
+        set_number(a, one, "cost", m->cost);
+        return one;
+}
+
+static struct json *when(struct arena *a, usec_t at)
+{
+        char text[TIME_TEXT_MAX];
+
+        return at ? json_string(a, time_format(at, text)) : NULL;
+}
+
+/* What was JSON when it was kept; NULL: it is none. */
+static struct json *kept(struct arena *a, const char *text)
+{
+        return text ? json_parse(a, str_of(text), NULL, NULL) : NULL;
+}
+
+static struct json *row_json(struct arena *a, const struct history_row *row)
+{
+        struct json *one = json_build(a,
+                                      "{'kind': %s, 'namespace': %s, 'name': %s, 'uid': %s, 'attempt': %llu, "
+                                      "'outcome': %s}",
+                                      row->kind, row->ns, row->name, row->uid,
+                                      (unsigned long long)row->attempt, row->outcome);
+        struct json *measures = row->n_measures ? json_array(a) : NULL;
+
+        json_set(a, one, "startedAt", when(a, row->started));
+        json_set(a, one, "finishedAt", when(a, row->finished));
+        json_set(a, one, "shape", *row->shape ? json_string(a, row->shape) : NULL);
+        json_set(a, one, "labels", kept(a, row->labels));
+        json_set(a, one, "machine", kept(a, row->machine));
+        json_set(a, one, "image", json_string(a, row->image));
+        json_set(a, one, "specHash", json_string(a, row->spec_hash));
+        for (size_t i = 0; i < row->n_measures; i++)
+                json_append(measures, measure_json(a, &row->measures[i]));
+        json_set(a, one, "measures", measures);
+        json_set(a, one, "samples", kept(a, row->samples));
+        return one;
+}
+
+static void print_json(const struct history_row *rows, size_t n)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct json *list = json_array(&a);
+
+        for (size_t i = 0; i < n; i++)
+                json_append(list, row_json(&a, &rows[i]));
+        printf("%s\n", json_print(&a, json_build(&a, "{'runs': %p}", (void *)list)));
+}
+
+/* ---- a table */
+
+enum { COLUMNS = 8 };
+
+static const char *duration(struct arena *a, const struct history_row *row)
+{
+        uint64_t s = row->started ? usec_sub(row->finished, row->started) / USEC_PER_SEC : 0;
+
+        if (!row->started)
+                return "-";
+        return s < 60     ? arena_printf(a, "%llus", (unsigned long long)s)
+               : s < 3600 ? arena_printf(a, "%llum%02llus", (unsigned long long)s / 60,
+                                         (unsigned long long)s % 60)
+                          : arena_printf(a, "%lluh%02llum", (unsigned long long)s / 3600,
+                                         (unsigned long long)s / 60 % 60);
+}
+
+static const char *measured(struct arena *a, const struct history_row *row)
+{
+        const struct history_measure *m = row->measures;
+
+        if (!row->n_measures)
+                return "-";
+        if (row->n_measures > 1)
+                return arena_printf(a, "%zu medians", row->n_measures);
+        return isfinite(m->time) ? arena_printf(a, "%s: %.4g s", m->algorithm, m->time) : m->algorithm;
+}
+
+/* The database may be somebody else's: nothing in it moves the cursor. */
+static const char *printable(struct arena *a, const char *text)
+{
+        char *copy = arena_strdup(a, text);
+
+        for (char *p = copy; *p; p++)
+                if ((unsigned char)*p < ' ' || *p == 0x7f)
+                        *p = '?';
+        return *copy ? copy : "-";
+}
+
+static void fill(struct arena *a, const struct history_row *row, const char *cells[COLUMNS])
+{
+        char text[TIME_TEXT_MAX];
+
+        cells[0] = arena_strdup(a, time_format(row->finished, text));
+        cells[1] = printable(a, row->kind);
+        cells[2] = printable(a, row->ns);
+        cells[3] = printable(a, row->name);
+        cells[4] = arena_printf(a, "%llu", (unsigned long long)row->attempt);
+        cells[5] = printable(a, row->outcome);
+        cells[6] = duration(a, row);
+        cells[7] = printable(a, measured(a, row));
+}
+
+static void print_table(const struct history_row *rows, size_t n)
+{
+        static const char *const head[COLUMNS] = {"FINISHED", "KIND",    "NAMESPACE", "NAME",
+                                                  "ATTEMPT",  "OUTCOME", "DURATION",  "MEASURED"};
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        const char *(*cells)[COLUMNS] = arena_zalloc(&a, (n + 1) * sizeof(*cells));
+        size_t widths[COLUMNS] = {0};
+
+        memcpy(cells[0], head, sizeof(head));
+        for (size_t i = 0; i < n; i++)
+                fill(&a, &rows[i], cells[i + 1]);
+        for (size_t i = 0; i <= n; i++)
+                for (size_t j = 0; j < COLUMNS; j++)
+                        widths[j] = MAX(widths[j], strlen(cells[i][j]));
+        for (size_t i = 0; i <= n; i++) {
+                for (size_t j = 0; j + 1 < COLUMNS; j++)
+                        printf("%-*s  ", (int)widths[j], cells[i][j]);
+                printf("%s\n", cells[i][COLUMNS - 1]);
+        }
+}
+
+/* ---- asking */
+
+static void on_list(void *arg, const struct history_row *rows, size_t n, const struct err *err)
+{
+        struct app *app = arg;
+
+        app->code = 1;
+        if (err) {
+                cli_error("history: %s", err->text);
+        } else {
+                if (streq(app->output, "json"))
+                        print_json(rows, n);
+                else
+                        print_table(rows, n);
+                app->code = fflush(stdout) == 0 ? 0 : 1;
+        }
+        loop_stop(app->loop, app->code);
+}
+
+static int run(struct app *app)
+{
+        _cleanup_(loop_free) struct loop *loop = NULL;
+        struct err err = ERR_INIT;
+        struct history *h;
+
+        loop = app->loop = loop_new(NULL, NULL, &err);
+        h = loop ? history_open(loop, &app->place, NULL, &err) : NULL;
+        if (!h) {
+                cli_error("history: %s", err.text);
+                return 1;
+        }
+        history_list(h, &app->filter, on_list, app);
+        loop_run(loop);
+        history_free(h);
+        return app->code;
+}
+
+static const struct usage usage = {
+        "history [OPTION]...",
+        "Lists finished runs, the newest first, from the history that 'sonde up' or 'sonde operator' "
+        "keeps.\n\n"
+        "Examples:\n"
+        "  sonde history -n team-a -l experiment-id=42\n"
+        "  sonde history --history postgres://reader@db/sonde -o json --limit 1000\n",
+};
+
+int cmd_history(int argc, char **argv)
+{
+        _cleanup_(free_ptr) char *home = cli_home(), *file = xasprintf("%s/history.db", home);
+        struct app app = {.place = {.place = file, .reading = true}, .output = "table"};
+        const struct option_def options[] = {
+                {"history", 0, "PLACE",
+                 "an SQLite file or postgres://USER@HOST/DATABASE (default: ~/.sonde/history.db)", OPT_STR,
+                 &app.place.place},
+                {"history-password-file", 0, "FILE",
+                 "holds the password for PostgreSQL (default: $PGPASSWORD)", OPT_STR,
+                 &app.place.password_file},
+                {"namespace", 'n', "NS", "runs of this namespace (default: all)", OPT_STR, &app.filter.ns},
+                {"kind", 0, "KIND", "runs of this kind: AlgorithmProfiling", OPT_STR, &app.filter.kind},
+                {"name", 0, "NAME", "runs of the requests of this name", OPT_STR, &app.filter.name},
+                {"selector", 'l', "KEY=VALUE", "runs with this label; may be repeated", OPT_LIST,
+                 &app.labels},
+                {"series", 0, "SERIES", "runs that measured this series, and that alone of them", OPT_STR,
+                 &app.filter.series},
+                {"uid", 0, "UID", "the run of the request with this uid; with -o json also its samples",
+                 OPT_STR, &app.filter.uid},
+                {"limit", 0, "N", "at most so many (default: 100; at most 10000)", OPT_UINT,
+                 &app.filter.limit},
+                {"output", 'o', "FORMAT", "table (default) or json", OPT_STR, &app.output},
+                {0}};
+        int code = options_parse_only(options, &usage, argc, argv);
+
+        if (code < 0 && !streq(app.output, "json") && !streq(app.output, "table")) {
+                cli_error("-o: '%s' is neither json nor table", app.output);
+                code = EXIT_USAGE;
+        }
+        app.filter.labels = app.labels.v;
+        app.filter.n_labels = app.labels.n;
+        app.filter.samples = streq(app.output, "json");
+        if (code < 0)
+                code = run(&app);
+        vec_done(&app.labels);
+        return code;
+}
