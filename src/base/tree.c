@@ -17,6 +17,16 @@ static void attach(struct tree_node **place, struct tree_node *parent, struct tr
                 node->parent = parent;
 }
 
+static size_t count_of(const struct tree_node *node)
+{
+        return node ? node->count : 0;
+}
+
+static void count(struct tree_node *node)
+{
+        node->count = count_of(node->left) + 1 + count_of(node->right);
+}
+
 /* NODE and its parent change places; the order of keys stays. */
 static void rotate_up(struct tree *t, struct tree_node *node)
 {
@@ -31,6 +41,8 @@ static void rotate_up(struct tree *t, struct tree_node *node)
                 attach(&node->left, node, parent);
         }
         attach(place, above, node);
+        count(parent);
+        count(node);
 }
 
 void tree_add(struct tree *t, struct tree_node *node, struct str key)
@@ -39,9 +51,10 @@ void tree_add(struct tree *t, struct tree_node *node, struct str key)
 
         while (*place) {
                 parent = *place;
+                parent->count++;
                 place = str_cmp(key, parent->key) < 0 ? &parent->left : &parent->right;
         }
-        *node = (struct tree_node){.parent = parent, .key = key, .weight = str_hash(key)};
+        *node = (struct tree_node){.parent = parent, .key = key, .weight = str_hash(key), .count = 1};
         *place = node;
         while (node->parent && node->parent->weight < node->weight)
                 rotate_up(t, node);
@@ -52,6 +65,8 @@ void tree_remove(struct tree *t, struct tree_node *node)
 {
         while (node->left && node->right)
                 rotate_up(t, node->left->weight > node->right->weight ? node->left : node->right);
+        for (struct tree_node *above = node->parent; above; above = above->parent)
+                above->count--;
         attach(place_of(t, node), node->parent, node->left ? node->left : node->right);
         *node = (struct tree_node){0};
         t->n--;
@@ -118,4 +133,27 @@ struct tree_node *tree_next(const struct tree_node *node)
         while (node->parent && node->parent->right == node)
                 node = node->parent;
         return node->parent;
+}
+
+size_t tree_rank(const struct tree_node *node)
+{
+        size_t before = count_of(node->left);
+
+        for (; node->parent; node = node->parent)
+                if (node->parent->right == node)
+                        before += count_of(node->parent->left) + 1;
+        return before;
+}
+
+struct tree_node *tree_at(const struct tree *t, size_t index)
+{
+        struct tree_node *node = t->root;
+
+        while (node && index != count_of(node->left)) {
+                bool beyond = index > count_of(node->left);
+
+                index -= beyond ? count_of(node->left) + 1 : 0;
+                node = beyond ? node->right : node->left;
+        }
+        return node;
 }

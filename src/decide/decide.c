@@ -16,6 +16,15 @@ const struct object *view_child(const struct view *v, const struct kube_type *ty
         return NULL;
 }
 
+const char *admission_position(size_t position)
+{
+        static const char *const exact[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"};
+
+        if (position < ARRAY_LEN(exact))
+                return exact[position];
+        return position <= 100 ? "10+" : position <= 1000 ? "100+" : "1000+";
+}
+
 static bool want_equal(const struct want *a, const struct want *b)
 {
         return a->kind == b->kind && a->type == b->type && streq(a->name, b->name) && streq(a->uid, b->uid) &&

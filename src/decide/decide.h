@@ -38,6 +38,7 @@ enum want_kind {
         WANT_LOG,    /* the last lines of one container of a pod */
         WANT_PODS,   /* the pods of a Job (by its uid), as the server has them now */
         WANT_PRIORS, /* what the history knows of a shape, which is the name; never fails, and costs nothing twice */
+        WANT_SERIES, /* the same of a series, which is the name */
         WANT_LIST, /* objects with a label selector, which is the name; of a namespaced kind in the request's namespace;
                         at most 5000, and an error when there are more */
         WANT_ALL, /* the same, in all namespaces */
@@ -59,8 +60,19 @@ struct answer {
                 json; /* WANT_OBJECT: the object, NULL: there is none. WANT_EVENTS, _PODS, _LIST, _ALL: a list */
         struct str text;             /* WANT_LOG, WANT_SCRAPE */
         const struct priors *priors; /* WANT_PRIORS; NULL: nothing is known */
+        const struct series *series; /* WANT_SERIES; NULL: nothing is known */
         const char *error;           /* why it could not be had, and will not soon; NULL: it could */
 };
+
+/* Whether a request may begin, where the operator limits how many do. */
+struct admission {
+        bool admitted;
+        size_t position;    /* its place in the queue, from 1; 0: not known yet */
+        const char *reason; /* what it waits for, one sentence */
+};
+
+/* How a place is told: "1" to "10", then "10+", "100+", "1000+". */
+const char *admission_position(size_t position);
 
 struct view {
         const struct json *request;
@@ -76,6 +88,7 @@ struct view {
         /* What decide_want() asks first: an answer that is known already, or NULL. NULL: nothing is. */
         const struct answer *(*recall)(void *arg, const struct want *want);
         void *recall_arg;
+        const struct admission *admission; /* NULL: there is no limit, and whoever wants to may begin */
 };
 
 /* The condition of that type as the request's status has it, or NULL. */
@@ -103,6 +116,21 @@ struct must_not_exist {
         const char *propagation; /* NULL: "Background" */
 };
 
+/* What a request has to do with the limits. See operator/admission.h. */
+enum admission_stand {
+        ADMISSION_NONE,  /* nothing: it is over, suspended or refused, or there is nothing to run */
+        ADMISSION_WAITS, /* it wants to begin; it begins nothing before view.admission says admitted */
+        ADMISSION_HOLDS, /* an attempt is under way, or begins with this decision */
+};
+
+enum { ADMISSION_PRIORITY_DEFAULT = 5, ADMISSION_PRIORITY_MAX = 10 };
+
+struct admission_wish {
+        enum admission_stand stand;
+        int64_t priority; /* 0 to 10 */
+        usec_t since;     /* wall time */
+};
+
 enum { WANTS_MAX = 8 };
 
 struct decision {
@@ -112,6 +140,7 @@ struct decision {
         const struct history_row *row; /* committed to the history before the status is written; NULL: none */
         VEC(struct event) events;
         usec_t again_at; /* wall time; 0: only when something changes */
+        struct admission_wish admission;
         struct want wants[WANTS_MAX];
         size_t n_wants;
 };

@@ -4,12 +4,33 @@
         (60 * USEC_PER_SEC)           /* whoever has mended it should not wait for the longest backoff */
 #define AGAIN_MIN (100 * USEC_PER_MS) /* a moment that has passed must not become a busy loop */
 
+enum { FAILS_LONG = 12 }; /* times in a row: half a minute */
+
+/* False: nothing of it runs, and nothing will before somebody has mended what stands in the way. */
+static bool may_run(const struct task *t)
+{
+        return (!t->stalled_reason && !item_ends(t->item, meta_str(t->view.request, "uid"))) || task_runs(t);
+}
+
+/* A slot that is not needed any more, or not as long as it is stalled. */
+static void give_back(const struct task *t)
+{
+        const struct admission_id id = runtime_id(t);
+
+        if (t->decision.admission.stand == ADMISSION_NONE)
+                admissions_tell(t->rt->op->admissions, &id, &t->decision.admission);
+        else if (!may_run(t))
+                admissions_yield(t->rt->op->admissions, &id);
+}
+
 /*
  * The steps of a decision: what must not exist, what must exist, the status, the events. Each step either has nothing
  * to do or sends one request and goes on from its answer.
  */
 static void finish(struct task *t)
 {
+        if (t->rt->op->admissions)
+                give_back(t);
         for (size_t i = 0; i < t->decision.events.n; i++)
                 events_record(t->rt->events, t->view.request, &t->decision.events.v[i]);
         if (t->decision.again_at) {
@@ -29,8 +50,19 @@ static void finish(struct task *t)
 
 /* ---- failures */
 
+/* One that fails again and again does not keep others waiting. */
+static void give_way(const struct task *t)
+{
+        const struct admission_id id = runtime_id(t);
+
+        if (queue_failures(t->rt->queue, str_of(t->item->key)) >= FAILS_LONG && !task_runs(t))
+                admissions_yield(t->rt->op->admissions, &id);
+}
+
 void carry_later(struct task *t, usec_t retry_after)
 {
+        if (t->rt->op->admissions)
+                give_way(t);
         if (retry_after)
                 queue_add_after(t->rt->queue, str_of(t->item->key), retry_after);
         runtime_finished(t, retry_after ? QUEUE_OK : QUEUE_RETRY, RESULT_ERROR);
@@ -324,6 +356,13 @@ void carry_next(struct task *t)
                         return;
                 }
         }
+}
+
+/* It is decided again when it may go on. */
+void carry_nothing(struct task *t)
+{
+        t->decision.events.n = 0; /* they tell of what is not so */
+        finish(t);
 }
 
 void carry_out(struct task *t)

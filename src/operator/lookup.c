@@ -234,49 +234,84 @@ static void send_list(struct task *t, const char *from)
         t->call = kube_send(t->rt->op->cfg.kube, &r, on_page, t);
 }
 
-/* ---- priors: from the history, mostly at once */
+/* ---- of the history: mostly at once */
 
-static void on_priors(void *arg)
+static void on_history(void *arg)
 {
         struct task *t = arg;
 
-        t->priors_asked--;
-        if (!t->awaits_priors || t->priors_asked)
+        t->history_asked--;
+        if (!t->awaits_history || t->history_asked)
                 return;
-        t->awaits_priors = false;
+        t->awaits_history = false;
         look_up_next(t);
 }
 
-/* NULL: they are under way, on_priors() comes. */
+static bool is_of_history(const struct want *want)
+{
+        return want->kind == WANT_PRIORS || want->kind == WANT_SERIES;
+}
+
+static const struct series *copy_series(struct arena *a, const struct series *s)
+{
+        struct series *copy = arena_new(a, struct series);
+        struct series_point *points = arena_memdup(a, s->points, s->n * sizeof(*points));
+
+        for (size_t i = 0; i < s->n; i++) {
+                points[i].uid = arena_strdup(a, points[i].uid);
+                points[i].name = arena_strdup(a, points[i].name);
+        }
+        *copy = (struct series){.points = points, .n = s->n};
+        return copy;
+}
+
+/* 0: it is under way, on_history() comes. */
+static int ask_kind(struct task *t, struct history *history, const struct want *want, struct answer *answer)
+{
+        const struct priors *priors = NULL;
+        const struct series *series = NULL;
+        int r = want->kind == WANT_SERIES ? history_series(history, want->name, on_history, t, &series)
+                                          : history_priors(history, want->name, on_history, t, &priors);
+
+        if (priors && priors->n)
+                answer->priors = arena_memdup(&t->arena, priors, sizeof(*priors));
+        if (series && series->n)
+                answer->series = copy_series(&t->arena, series);
+        return r;
+}
+
+/* NULL: it is under way. */
 static const struct answer *ask_history(struct task *t, const struct want *want)
 {
         struct history *history = t->rt->op->cfg.history;
         struct answer *answer = arena_new(&t->arena, struct answer);
-        const struct priors *priors = NULL;
 
         answer->want = *want;
-        if (!history)
+        if (!history || ask_kind(t, history, want, answer) > 0)
                 return answer;
-        if (history_priors(history, want->name, on_priors, t, &priors) == 0) {
-                t->priors_asked++;
-                return NULL;
-        }
-        if (priors && priors->n)
-                answer->priors = arena_memdup(&t->arena, priors, sizeof(*priors));
-        return answer;
+        t->history_asked++;
+        return NULL;
 }
 
 /* Who wants what is in memory anyway need not be called twice for it. */
 const struct answer *lookup_recall(void *arg, const struct want *want)
 {
-        return want->kind == WANT_PRIORS ? ask_history(arg, want) : NULL;
+        return is_of_history(want) ? ask_history(arg, want) : NULL;
 }
 
-static bool look_up_priors(struct task *t)
+bool lookup_only_history(const struct decision *d)
 {
-        const struct answer *answer = t->priors_asked ? NULL : ask_history(t, wanted(t));
+        for (size_t i = 0; i < d->n_wants; i++)
+                if (!is_of_history(&d->wants[i]))
+                        return false;
+        return true;
+}
 
-        t->awaits_priors = !answer;
+static bool look_up_history(struct task *t)
+{
+        const struct answer *answer = t->history_asked ? NULL : ask_history(t, wanted(t));
+
+        t->awaits_history = !answer;
         if (answer)
                 *add_answer(t) = *answer;
         return answer;
@@ -289,7 +324,8 @@ static bool look_up(struct task *t)
 {
         switch (wanted(t)->kind) {
         case WANT_PRIORS:
-                return look_up_priors(t);
+        case WANT_SERIES:
+                return look_up_history(t);
         case WANT_SCRAPE:
                 t->lookup++;
                 return true;

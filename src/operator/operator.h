@@ -37,6 +37,10 @@
  *
  * A delete that is forbidden or refused is an event, CleanupForbidden or CleanupRefused, and tried again as the first four.
  *
+ * Admission. With a limit on runs a decision is told whether its request may begin, and is made once more where what it said
+ * changes that; see admission.h. A request that is stalled, or fails for half a minute, and has no Job that runs gives its slot
+ * back, and nothing is made for it before it has another one. Without a limit nothing of that is done.
+ *
  * In a namespace that is being deleted nothing is made any more, and nothing is told. Lost lease: nothing is written.
  *
  * Children get, beside what the plan says: the request as controlling owner (a loose one the label sonde.dev/request, its
@@ -53,6 +57,7 @@
 #include "decide/decide.h"
 #include "kube/kube.h"
 #include "net/net.h"
+#include "operator/admission.h"
 
 #define OPERATOR_LABEL_CONTROLLER  "sonde.dev/controller"
 #define OPERATOR_LABEL_MANAGED_BY  "app.kubernetes.io/managed-by"
@@ -73,12 +78,13 @@ struct operator_config {
         struct kube *kube;
         const struct controller *const *controllers;
         size_t n_controllers;
-        const char *ns;          /* NULL: all namespaces */
-        unsigned concurrency;    /* requests of one controller in work at once; 0: 16 */
-        const char *instance;    /* for events: the pod's name; NULL: the host's */
-        struct metrics *metrics; /* may be NULL */
-        struct lease *lease;     /* NULL: no election, always the leader */
-        struct history *history; /* NULL: none; nothing is known of any shape, and rows go nowhere */
+        const char *ns;                 /* NULL: all namespaces */
+        unsigned concurrency;           /* requests of one controller in work at once; 0: 16 */
+        const char *instance;           /* for events: the pod's name; NULL: the host's */
+        struct metrics *metrics;        /* may be NULL */
+        struct lease *lease;            /* NULL: no election, always the leader */
+        struct history *history;        /* NULL: none; nothing is known of any shape, and rows go nowhere */
+        struct admission_limits limits; /* of runs under way at once; zero: none */
         /* Asked before every write, after the lease (a test's hook). May be NULL. */
         bool (*may_send)(void *arg);
         void *arg;
@@ -100,6 +106,9 @@ bool operator_synced(const struct operator*
                      o); /* all caches are complete; that of a kind which is not installed is */
 /* Nothing in work, nothing ready, nothing waiting for its own write (delayed looks do not count). */
 bool operator_idle(const struct operator* o);
+/* The first MAX requests that wait to begin in NS (NULL: anywhere), in order, each with its exact place; how many. */
+size_t operator_queue(const struct operator* o, const char *ns, struct admission_queued *ret, size_t max,
+                      struct arena *a);
 /* False, with WHY, while a cache is not complete or its watch is silent for more than MAX_AGE. */
 bool operator_ready(const struct operator* o, usec_t max_age, struct buf *why);
 

@@ -113,16 +113,7 @@ static void give_up_asking(struct task *t)
         runtime_finished(t, QUEUE_RETRY, RESULT_ERROR);
 }
 
-/* What the history knows costs the server nothing and does not count. */
-static bool wants_only_priors(const struct decision *d)
-{
-        for (size_t i = 0; i < d->n_wants; i++)
-                if (d->wants[i].kind != WANT_PRIORS)
-                        return false;
-        return true;
-}
-
-void reconcile_decide(struct task *t)
+static void decide(struct task *t)
 {
         const struct controller *c = t->rt->c;
 
@@ -133,9 +124,92 @@ void reconcile_decide(struct task *t)
         t->view.recall_arg = t;
         c->plan(&t->view, &t->decision);
         c->settle(&t->view, &t->decision);
-        if (t->decision.n_wants == 0)
+}
+
+static bool is_same_place(const struct admission *a, const struct admission *b)
+{
+        return a->admitted == b->admitted && a->position == b->position && streq(a->reason, b->reason);
+}
+
+static bool is_finished(const struct json *job)
+{
+        json_foreach (c, json_path(job, "status.conditions")) {
+                const char *type = json_str(c, "type");
+
+                if (streq(json_str(c, "status"), "True") &&
+                    (streq(type, "Complete") || streq(type, "Failed")))
+                        return true;
+        }
+        return false;
+}
+
+bool task_runs(const struct task *t)
+{
+        for (size_t i = 0; i < t->view.n_children; i++)
+                if (t->view.children[i].type == &KUBE_JOB && !is_finished(t->view.children[i].json))
+                        return true;
+        return false;
+}
+
+/* What has begun and not got on gave its slot back: it goes on only in its turn, or all do when that is mended. */
+static struct admission_wish wish_of(const struct task *t, const struct admission_id *id)
+{
+        struct admission_wish wish = t->decision.admission;
+
+        if (wish.stand == ADMISSION_HOLDS && !task_runs(t) &&
+            (stall_stands(t) || admissions_yielded(t->rt->op->admissions, id)))
+                wish.stand = ADMISSION_WAITS;
+        return wish;
+}
+
+/* What the request wants is told. True: that has changed where it stands, and it is decided once more. */
+static bool stands_elsewhere(struct task *t)
+{
+        struct admissions *admissions = t->rt->op->admissions;
+        const struct admission_id id = runtime_id(t);
+        const struct decision *d = &t->decision;
+        const struct admission_wish wish = wish_of(t, &id);
+        struct admission before = t->admission;
+
+        t->held_back = false;
+        /* A slot is given back when that is written, see finish(). */
+        if (wish.stand == ADMISSION_NONE || (d->n_wants && wish.stand == ADMISSION_WAITS)) {
+                admissions_heard(admissions, &id);
+                return false;
+        }
+        admissions_tell(admissions, &id, &wish);
+        if (wish.stand == ADMISSION_HOLDS)
+                return false;
+        t->admission = admissions_place(admissions, &id, &t->arena);
+        t->held_back = d->admission.stand == ADMISSION_HOLDS && d->exist.n && !t->admission.admitted;
+        return d->admission.stand == ADMISSION_WAITS && !is_same_place(&t->admission, &before);
+}
+
+/* Where there is a limit. */
+static void decide_with_place(struct task *t)
+{
+        const struct admission_id id = runtime_id(t);
+
+        t->admission = admissions_place(t->rt->op->admissions, &id, &t->arena);
+        t->view.admission = &t->admission;
+        decide(t);
+        if (!stands_elsewhere(t))
+                return;
+        decide(t);
+        stands_elsewhere(t);
+}
+
+void reconcile_decide(struct task *t)
+{
+        if (t->rt->op->admissions)
+                decide_with_place(t);
+        else
+                decide(t);
+        if (t->decision.n_wants == 0 && t->held_back)
+                carry_nothing(t);
+        else if (t->decision.n_wants == 0)
                 carry_out(t);
-        else if (wants_only_priors(&t->decision) || t->rounds++ < ROUNDS_MAX)
+        else if (lookup_only_history(&t->decision) || t->rounds++ < ROUNDS_MAX)
                 lookup_start(t);
         else
                 give_up_asking(t);
@@ -158,6 +232,17 @@ static struct task *task_new(struct runtime *rt, struct str key)
         return t;
 }
 
+/* It is gone, or going: that may take as long as somebody's finalizer likes, but its slot is free when its Job has ended. */
+static void leave_queue(const struct task *t)
+{
+        const struct admission_id id = runtime_id(t);
+
+        if (task_runs(t))
+                admissions_withdraw(t->rt->op->admissions, &id);
+        else
+                admissions_forget(t->rt->op->admissions, &id);
+}
+
 void reconcile_start(struct runtime *rt, struct str key)
 {
         struct task *t = task_new(rt, key);
@@ -169,6 +254,8 @@ void reconcile_start(struct runtime *rt, struct str key)
                 settled_clear(t->item);
                 free(TAKE_PTR(t->item->ending));
                 queue_forget(rt->queue, str_of(t->item->key));
+                if (rt->op->admissions)
+                        leave_queue(t);
                 runtime_finished(t, QUEUE_OK, RESULT_SUCCESS);
                 return;
         }
@@ -180,6 +267,8 @@ void reconcile_start(struct runtime *rt, struct str key)
         }
         gather(t, entry);
         if (meta_str(t->view.request, "deletionTimestamp")) {
+                if (rt->op->admissions)
+                        leave_queue(t);
                 runtime_finished(t, QUEUE_OK, RESULT_SUCCESS);
                 return;
         }

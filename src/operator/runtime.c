@@ -6,6 +6,8 @@ enum { CONCURRENCY_DEFAULT = 16, KEY_MAX = 63 + 1 + 253 + 1 };
 #define PUMP_TIME    (10 * USEC_PER_MS) /* then others get their turn: the lease, a scrape, the next list */
 #define DRAIN_EVENTS (2 * USEC_PER_SEC) /* for the last events to be written */
 #define DRAIN_ASK    (20 * USEC_PER_MS)
+#define AWAIT_ASK    USEC_PER_SEC
+#define AWAIT_GRANT  (60 * USEC_PER_SEC) /* right after its start a server forbids what it allows later */
 
 /* ---- items */
 
@@ -50,17 +52,26 @@ void runtime_forget_item(struct runtime *rt, struct str key)
 
 /* ---- from a change to the request it concerns */
 
-static void add_request(struct runtime *rt, const struct cache_entry *request, bool initial)
+/* STR_NULL: it is longer than any that a server takes. */
+static struct str request_key(const struct cache_entry *request, char key[KEY_MAX])
 {
         size_t ns = strlen(request->ns), name = strlen(request->name);
-        char key[KEY_MAX];
 
-        if (ns + 1 + name > sizeof(key))
-                return;
+        if (ns + 1 + name > KEY_MAX)
+                return STR_NULL;
         memcpy(key, request->ns, ns);
         key[ns] = '/';
         memcpy(key + ns + 1, request->name, name);
-        queue_add(rt->queue, str_n(key, ns + 1 + name), initial ? QUEUE_LOW : QUEUE_NORMAL);
+        return str_n(key, ns + 1 + name);
+}
+
+static void add_request(struct runtime *rt, const struct cache_entry *request, bool initial)
+{
+        char text[KEY_MAX];
+        struct str key = request_key(request, text);
+
+        if (key.p)
+                queue_add(rt->queue, key, initial ? QUEUE_LOW : QUEUE_NORMAL);
 }
 
 /* Climbs from an owner's uid to the request, through other children if need be. */
@@ -140,6 +151,66 @@ static void pump_runtime(struct runtime *rt)
         }
 }
 
+/* ---- who may begin */
+
+struct admission_id runtime_id(const struct task *t)
+{
+        return (struct admission_id){.of = t->rt,
+                                     .kind = t->rt->c->name,
+                                     .key = str_of(t->item->key),
+                                     .uid = meta_str(t->view.request, "uid")};
+}
+
+static void decide_again(void *of, struct str key)
+{
+        queue_add(((struct runtime *)of)->queue, key, QUEUE_NORMAL);
+}
+
+/* A kind that the cluster does not have, or does not show: nothing of this controller's is decided, and nobody waits for it. */
+static bool is_missing(const struct runtime *rt)
+{
+        bool long_since = usec_sub(loop_now(rt->op->cfg.loop), rt->op->led_at) >= AWAIT_GRANT;
+
+        for (size_t i = 0; i < rt->n_sources; i++) {
+                const struct err *err = reflector_error(rt->sources[i].reflector);
+
+                if (!reflector_synced(rt->sources[i].reflector) && err &&
+                    (err->code == E_NOT_FOUND || (err->code == E_FORBIDDEN && long_since)))
+                        return true;
+        }
+        return false;
+}
+
+static void await_requests(struct runtime *rt)
+{
+        const struct cache_entry *e;
+        char text[KEY_MAX];
+        size_t i = 0;
+
+        while ((e = cache_next(rt->sources[0].cache, &i))) {
+                const struct admission_id id = {
+                        .of = rt, .kind = rt->c->name, .key = request_key(e, text), .uid = e->uid};
+
+                if (id.key.p)
+                        admissions_await(rt->op->admissions, &id);
+        }
+}
+
+/* Who holds a slot is known when all that were there have been decided. Of a kind that cannot be listed nobody tells us. */
+static void await_all(struct operator* o)
+{
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                if (!all_synced(&o->runtimes[i]) && !is_missing(&o->runtimes[i])) {
+                        timer_after(&o->await, AWAIT_ASK);
+                        return;
+                }
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                if (all_synced(&o->runtimes[i]))
+                        await_requests(&o->runtimes[i]);
+        o->awaits_all = true;
+        admissions_all_known(o->admissions);
+}
+
 static bool any_running(const struct operator* o)
 {
         for (size_t i = 0; i < o->cfg.n_controllers; i++)
@@ -192,6 +263,8 @@ static void pump(struct defer *d)
         }
         if (!o->leading || (o->cfg.lease && !lease_held(o->cfg.lease)))
                 return;
+        if (o->admissions && !o->awaits_all)
+                await_all(o);
         for (size_t i = 0; i < o->cfg.n_controllers; i++) {
                 pump_runtime(&o->runtimes[i]);
                 backlog |= has_backlog(&o->runtimes[i]);
@@ -209,6 +282,11 @@ void runtime_pump_soon(struct operator* o)
 static void on_drain_timer(struct timer *t)
 {
         runtime_pump_soon(CONTAINER_OF(t, struct operator, drain));
+}
+
+static void on_await_timer(struct timer *t)
+{
+        runtime_pump_soon(CONTAINER_OF(t, struct operator, await));
 }
 
 static void on_queue_ready(void *arg)
@@ -413,6 +491,10 @@ struct operator* operator_new(const struct operator_config *config)
         o->instance = config->instance ? xstrdup(config->instance) : host_name();
         o->runtimes = xcalloc(config->n_controllers, sizeof(*o->runtimes));
         timer_init(&o->drain, config->loop, on_drain_timer);
+        timer_init(&o->await, config->loop, on_await_timer);
+        if (config->limits.runs || config->limits.runs_per_namespace)
+                o->admissions = admissions_new(&(struct admissions_config){
+                        .limits = config->limits, .again = decide_again, .metrics = config->metrics});
         for (size_t i = 0; i < config->n_controllers; i++)
                 start_runtime(o, &o->runtimes[i], config->controllers[i]);
         return o;
@@ -444,9 +526,11 @@ void operator_free(struct operator* o)
         o->freeing = true;
         defer_cancel(&o->pump);
         timer_cancel(&o->drain);
+        timer_cancel(&o->await);
         loop_set_backlog(o->cfg.loop, false);
         for (size_t i = 0; i < o->cfg.n_controllers; i++)
                 stop_runtime(&o->runtimes[i]);
+        admissions_free(o->admissions);
         free(o->runtimes);
         free(o->ns);
         free(o->instance);
@@ -455,6 +539,13 @@ void operator_free(struct operator* o)
 
 void operator_lead(struct operator* o)
 {
+        if (o->admissions) {
+                admissions_reset(o->admissions);
+                o->awaits_all = false;
+                o->led_at = loop_now(o->cfg.loop);
+                for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                        add_all(&o->runtimes[i]);
+        }
         o->leading = true;
         runtime_pump_soon(o);
 }
@@ -488,6 +579,12 @@ bool operator_idle(const struct operator* o)
                                 return false;
         }
         return operator_synced(o);
+}
+
+size_t operator_queue(const struct operator* o, const char *ns, struct admission_queued *ret, size_t max,
+                      struct arena *a)
+{
+        return o->admissions ? admissions_queue(o->admissions, ns, ret, max, a) : 0;
 }
 
 static bool source_ready(const struct source *s, usec_t max_age, struct buf *why)

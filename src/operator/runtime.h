@@ -10,6 +10,7 @@
  *   stall.c      what carrying out has run into, told on the request
  *   ownership.c  which of an object's fields are ours
  *   expect.c     what the cache has yet to see
+ *   admission.c  which requests may begin
  */
 #pragma once
 
@@ -52,8 +53,12 @@ struct operator
         struct defer pump;
         void (*drained)(void *arg);
         void *drained_arg;
-        struct timer drain; /* asks for the events again */
-        usec_t drain_until; /* then they are left; 0: something is in work */
+        struct timer drain;            /* asks for the events again */
+        usec_t drain_until;            /* then they are left; 0: something is in work */
+        struct admissions *admissions; /* NULL: there is no limit */
+        bool awaits_all;               /* the requests that were there are awaited by them */
+        struct timer await;            /* asks whether they can be */
+        usec_t led_at;
 };
 
 /* Something written that the cache has not shown yet. */
@@ -100,6 +105,8 @@ struct task {
         struct arena arena;
         struct view view;
         struct decision decision;
+        struct admission admission; /* of the view, where there is a limit */
+        bool held_back;             /* what it has begun waits for a slot once more */
         VEC(struct answer) answers;
         unsigned rounds;
         usec_t began;
@@ -107,9 +114,9 @@ struct task {
         size_t lookup;       /* the want at hand; those for scrapes are passed by */
         struct json *listed; /* by it, on the pages so far */
         struct scrape scrapes[WANTS_MAX];
-        unsigned priors_asked; /* calls of the history that are still to come */
-        bool awaits_priors;    /* and goes on when they have come */
-        bool recorded;         /* the decision's row is in the history */
+        unsigned history_asked; /* calls of the history that are still to come */
+        bool awaits_history;    /* and goes on when they have come */
+        bool recorded;          /* the decision's row is in the history */
         struct must_exist *creating;
         struct source *target; /* NULL: a kind that is not watched */
         const char *target_name, *target_uid, *target_hash;
@@ -124,6 +131,7 @@ struct task {
 
 /* runtime.c */
 void runtime_pump_soon(struct operator* o);
+struct admission_id runtime_id(const struct task *t);
 void runtime_finished(struct task *t, enum queue_outcome outcome, enum reconcile_result result);
 struct source *runtime_source(struct runtime *rt, const struct kube_type *type);
 bool runtime_may_send(void *runtime);
@@ -136,12 +144,14 @@ bool item_ends(const struct item *item, const char *uid);
 /* reconcile.c */
 void reconcile_start(struct runtime *rt, struct str key);
 void reconcile_decide(struct task *t); /* with the answers that are there */
+bool task_runs(const struct task *t);  /* a Job of it has not finished */
 void task_free(struct task *t);
 
 /* lookup.c: all that the decision wants; then it is made again */
 void lookup_start(struct task *t);
 void lookup_scraped(struct task *t); /* one more answer is there */
 const struct answer *lookup_recall(void *task, const struct want *want);
+bool lookup_only_history(const struct decision *d); /* which costs the server nothing and does not count */
 
 /* scrape.c */
 void scrape_start(struct task *t); /* all that the decision wants, at the same time */
@@ -151,6 +161,7 @@ void scrape_cancel(struct task *t);
 /* carry.c */
 void carry_out(struct task *t);
 void carry_next(struct task *t);
+void carry_nothing(struct task *t);
 /* ANSWER may be NULL: it was not the server. */
 void carry_failed(struct task *t, const struct kube_answer *answer, const struct err *err);
 /* Ends T, to be decided again: not before the server wants to be asked again, if it said when (above 0). */
@@ -174,6 +185,7 @@ bool stall_tries_again(const struct task *t);
 /* The present status with the stall's conditions: nothing of what was decided is so. */
 struct json *stall_tell(struct task *t);
 bool stall_is_told(const struct task *t); /* by the present status */
+bool stall_stands(const struct task *t);  /* the present status tells of any */
 /* Takes back in STATUS (NULL: the present one) what an earlier stall told and settle has not said anew; NULL: nothing. */
 struct json *stall_clear(struct task *t, struct json *status);
 

@@ -149,6 +149,13 @@ bool stall_is_told(const struct task *t)
                streq(json_str(is, "message"), t->stalled_message);
 }
 
+bool stall_stands(const struct task *t)
+{
+        const struct json *is = view_condition(&t->view, "Stalled");
+
+        return streq(json_str(is, "status"), "True") && is_ours(is);
+}
+
 /* What settle has not said anew. */
 static bool is_carried_over(const struct task *t, const struct json *condition)
 {

@@ -29,6 +29,7 @@ static void check(const struct tree_node *n, const struct tree_node *parent)
                 assert_true(str_cmp(n->left->key, n->key) < 0);
         if (n->right)
                 assert_true(str_cmp(n->right->key, n->key) > 0);
+        assert_int_equal(n->count, 1 + (n->left ? n->left->count : 0) + (n->right ? n->right->count : 0));
         check(n->left, n);
         check(n->right, n);
 }
@@ -49,11 +50,14 @@ static void check_against(const struct tree *t, struct item *items, size_t n)
                         continue;
                 }
                 assert_ptr_equal(at, &items[i].node);
+                assert_int_equal(tree_rank(at), in);
+                assert_ptr_equal(tree_at(t, in), at);
                 at = tree_next(at);
                 assert_ptr_equal(tree_after(t, key), at);
                 in++;
         }
         assert_null(at);
+        assert_null(tree_at(t, in));
         assert_int_equal(t->n, in);
 }
 
