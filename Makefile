@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
 
-run: ## install what is missing, build, start the embedded engine and carry out a request on it
+run: ## install what is missing, build, start the embedded engine and carry out two requests on it
 	@scripts/deps build
 	@scripts/build programs
 	@scripts/demo

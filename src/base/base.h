@@ -14,6 +14,7 @@
  *   metrics.h  counters, gauges, histograms and their text exposition
  *   file.h     files: bounded reads, atomic replacement, descriptors that close themselves
  *   spawn.h    programs as our children
+ *   zone.h     time zones
  *
  * Out of memory: decided once, here. x*alloc() and arenas end the process with one line on standard error
  * and exit status 71. Nothing Sonde keeps is lost by that: every write is conditional and every decision is
@@ -38,3 +39,4 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "base/vec.h"
+#include "base/zone.h"

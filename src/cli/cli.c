@@ -19,6 +19,13 @@ const char *cli_name(void)
         return *file ? file : "sonde";
 }
 
+char *cli_home(void)
+{
+        const char *home = getenv("HOME");
+
+        return xasprintf("%s/.sonde", home && *home ? home : "/tmp");
+}
+
 void cli_error(const char *fmt, ...)
 {
         va_list ap;

@@ -28,11 +28,15 @@ struct program {
         const struct command *commands;
 };
 
+int cmd_algorithm(int argc, char **argv);
+int cmd_history(int argc, char **argv);
 int cmd_load(int argc, char **argv);
 int cmd_manifests(int argc, char **argv);
+int cmd_ml(int argc, char **argv);
 int cmd_ncu(int argc, char **argv);
 int cmd_node_pod(int argc, char **argv);
 int cmd_operator(int argc, char **argv);
+int cmd_probe(int argc, char **argv);
 int cmd_relay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
@@ -45,10 +49,16 @@ int cmd_stage_workload(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 
+/* Of cmd_probe(): whether it is what the operator starts in a pod, and that. */
+bool probe_is_session(int argc, char **argv);
+int cmd_probe_session(int argc, char **argv);
+
 /* Runs the command named by argv[1]; help and version need not be in the table. */
 int cli_main(const struct program *program, int argc, char **argv);
 /* What a person types to start this program, for messages: its file's name, or "kubectl sonde" when kubectl found it as
  * kubectl-sonde. */
 const char *cli_name(void);
+/* Where `sonde up` keeps everything by default: ~/.sonde. To be freed. */
+char *cli_home(void);
 /* "sonde: ..." on standard error; the name is that of cli_name(). */
 void cli_error(const char *fmt, ...) _printf_(1, 2);

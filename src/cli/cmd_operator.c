@@ -253,7 +253,7 @@ static int check(struct app *app)
 
 static const struct usage usage = {
         "operator [OPTION]...",
-        "Carries out requests (DynamoGraphDeploymentRequests) in a cluster: in a pod with its service "
+        "Carries out requests (AlgorithmProfilings and others) in a cluster: in a pod with its service "
         "account,\n"
         "elsewhere with the kubeconfig. The cluster needs their definitions first: 'sonde manifests' prints "
         "them.\n"
@@ -266,7 +266,7 @@ static const struct usage usage = {
 int cmd_operator(int argc, char **argv)
 {
         struct app app = {.clock = CLOCK_REAL,
-                          .run = {.pod_image = "sonde-pod", .log = &app.log},
+                          .run = {.pod_image = "sonde-pod", .log = &app.log, .history = {HISTORY_KEPT}},
                           .health_address = ":8081",
                           .log_format = "json",
                           .log_level = "info"};
@@ -280,10 +280,17 @@ int cmd_operator(int argc, char **argv)
                  OPT_STR, &app.run.ns},
                 {"pod-image", 0, "IMAGE", "the image that holds /sonde-pod (default: sonde-pod)", OPT_STR,
                  &app.run.pod_image},
+                {"ml-image", 0, "IMAGE",
+                 "the image that holds Python and the frameworks of ml algorithms (default: sonde-ml:latest)",
+                 OPT_STR, &app.run.ml_image},
                 {"profiler-env", 0, "NAME=VALUE", "environment for every profiler; may be repeated", OPT_LIST,
                  &app.env},
                 {"concurrency", 0, "N", "requests of one kind in work at once (default: 16)", OPT_UINT,
                  &app.run.concurrency},
+                {"max-concurrent-runs", 0, "N", "runs under way at once; the others wait (default: no limit)",
+                 OPT_UINT, &app.run.limits.runs},
+                {"max-concurrent-runs-per-namespace", 0, "N", "the same, of each namespace", OPT_UINT,
+                 &app.run.limits.runs_per_namespace},
                 {"leader-elect", 0, NULL, "one of several is active: the one that has the Lease " LEASE_NAME,
                  OPT_FLAG, &app.leader_elect},
                 {"leader-elect-namespace", 0, "NS", "of the Lease (default: the pod's or the context's)",
@@ -293,8 +300,8 @@ int cmd_operator(int argc, char **argv)
                  &app.health_address},
                 {"metrics-bind-address", 0, "ADDR",
                  "/metrics there instead of beside the probes (0: nowhere)", OPT_STR, &app.metrics_address},
-                {"history", 0, "FILE", "keep finished runs in this SQLite file: better estimates", OPT_STR,
-                 &app.run.history_file},
+                HISTORY_OPTIONS(&app.run.history,
+                                "keep finished runs in this SQLite file or at postgres://USER@HOST/DATABASE"),
                 {"log-format", 0, "FORMAT", "json or logfmt (default: json)", OPT_STR, &app.log_format},
                 {"log-level", 0, "LEVEL", "error, warn, info or debug (default: info)", OPT_STR,
                  &app.log_level},

@@ -23,6 +23,9 @@ struct up {
         struct kube *kube, *operator_kube;
         struct operators *operators;
         struct up_follow *follow;
+        struct admission_limits limits;
+        const char *ml_image;
+        struct history_config history;
         size_t refused; /* resources */
         usec_t began;
         bool exit_when_done;
@@ -120,13 +123,6 @@ static void on_followed(void *arg, struct up_outcome outcome)
 }
 
 /* ---- the start */
-
-static char *default_dir(void)
-{
-        const char *home = getenv("HOME");
-
-        return xasprintf("%s/.sonde", home && *home ? home : "/tmp");
-}
 
 /* PATH as a person would type it into a shell. */
 static char *typed(const char *path)
@@ -246,8 +242,12 @@ static int start_operator(struct up *up, const struct local_config *config, stru
         struct operators_config oc = {.loop = up->loop,
                                       .log = config->log,
                                       .pod_image = config->pod_image,
-                                      .history_file = history};
+                                      .ml_image = up->ml_image,
+                                      .limits = up->limits,
+                                      .history = up->history};
 
+        if (!oc.history.place)
+                oc.history.place = history;
         oc.kube = up->operator_kube = kube_new(up->loop, &up->config, NULL, err);
         if (!oc.kube)
                 return -1;
@@ -356,7 +356,7 @@ static int read_files(struct up *up, const struct option_list *files, int argc, 
 static const struct usage usage = {
         "up [OPTION]... [-f FILE...]",
         "Starts the embedded engine: the Kubernetes API on this machine, with a node that runs pods as\n"
-        "processes, and the operator that carries out requests (DynamoGraphDeploymentRequests). Containers\n"
+        "processes, and the operator that carries out requests (AlgorithmProfilings and others). Containers\n"
         "run their command from this machine's files, whatever their image says. Objects, and the history "
         "of\n"
         "runs, are kept in the directory for the next start. Ends on ctrl-C.\n\n"
@@ -372,11 +372,11 @@ static const struct usage usage = {
 
 int cmd_up(int argc, char **argv)
 {
-        _cleanup_(free_ptr) char *dir = default_dir();
-        struct up up = {.resources = RESOURCES_INIT, .crds = RESOURCES_INIT};
+        _cleanup_(free_ptr) char *dir = cli_home();
+        struct up up = {.resources = RESOURCES_INIT, .crds = RESOURCES_INIT, .history = {HISTORY_KEPT}};
         struct local_config config = {.dir = dir, .pod_image = "sonde-pod", .log = &up.log};
         struct option_list files = {0};
-        unsigned gpus = 0, history = 0;
+        unsigned gpus = 0, cpus = 0, watch_history = 0;
         bool no_fsync = false, verbose = false;
         const struct clock clock = CLOCK_REAL;
         const struct option_def options[] = {
@@ -388,15 +388,27 @@ int cmd_up(int argc, char **argv)
                 {"listen", 0, "ADDR", "host:port to serve on (default: 127.0.0.1, a free port that is kept)",
                  OPT_STR, &config.listen},
                 {"gpus", 0, "N", "how many GPUs the node says it has (bookkeeping)", OPT_UINT, &gpus},
+                {"cpus", 0, "N", "how many CPUs it says it has (bookkeeping; default: as many as there are)",
+                 OPT_UINT, &cpus},
+                {"max-concurrent-runs", 0, "N", "runs under way at once; the others wait (default: no limit)",
+                 OPT_UINT, &up.limits.runs},
+                {"max-concurrent-runs-per-namespace", 0, "N", "the same, of each namespace", OPT_UINT,
+                 &up.limits.runs_per_namespace},
                 {"pod-image", 0, "IMAGE", "the image that holds /sonde-pod (default: sonde-pod)", OPT_STR,
                  &config.pod_image},
+                {"ml-image", 0, "IMAGE",
+                 "the image that holds Python and the frameworks of ml algorithms (default: sonde-ml:latest)",
+                 OPT_STR, &up.ml_image},
                 {"no-operator", 0, NULL,
                  "only the definitions of requests: an operator that is started elsewhere does the rest",
                  OPT_FLAG, &up.no_operator},
                 {"no-node", 0, NULL, "the API alone: no node, no operator, no definitions of requests",
                  OPT_FLAG, &config.no_node},
-                {"history", 0, "N", "writes kept for watches to resume from (default: 10000)", OPT_UINT,
-                 &history},
+                HISTORY_OPTIONS(&up.history,
+                                "finished runs: an SQLite file or postgres://USER@HOST/DATABASE (default: "
+                                "history.db in the directory)"),
+                {"watch-history", 0, "N", "writes kept for watches to resume from (default: 10000)", OPT_UINT,
+                 &watch_history},
                 {"no-fsync", 0, NULL, "do not wait for the disk: faster, and a power cut loses writes",
                  OPT_FLAG, &no_fsync},
                 {"verbose", 'v', NULL, "log what the engine does, not only what goes wrong", OPT_FLAG,
@@ -414,7 +426,8 @@ int cmd_up(int argc, char **argv)
         log_init(&up.log, STDERR_FILENO, verbose ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT,
                  &clock);
         config.gpus = gpus;
-        config.history = history;
+        config.cpus = cpus;
+        config.history = watch_history;
         config.durable = !no_fsync;
         return run(&up, &config);
 }

@@ -3,10 +3,12 @@
 static const struct command commands[] = {
         {"up", "start the embedded engine: Kubernetes and our operator on this machine", cmd_up},
         {"operator", "carry out requests in a cluster", cmd_operator},
+        {"history", "list finished runs and what they measured", cmd_history},
         {"manifests", "print what a cluster needs: the definitions of our kinds", cmd_manifests},
         {"validate", "check resource files before anything is created", cmd_validate},
         {"load", "measure an inference server under load", cmd_load},
         {"ncu", "say what bounds a CUDA program, by Nsight Compute", cmd_ncu},
+        {"probe", "measure commands, side by side", cmd_probe},
         {"sim", "serve as a simulated inference engine, or tell what it must measure", cmd_sim},
         {"sla", "find the mapping of a model that meets its latency targets", cmd_sla},
         {"node-pod", NULL, cmd_node_pod},

@@ -9,23 +9,9 @@ struct operators {
         struct controller controllers[KINDS_MAX];
         const struct controller *list[KINDS_MAX];
         struct history *history;
+        struct zones *zones;
         struct operator* op;
 };
-
-/* As the API server has it: any printing ASCII but '=' would do; what a shell can name is what is meant. */
-static bool is_name(struct str name)
-{
-        if (name.n == 0 || (name.p[0] >= '0' && name.p[0] <= '9'))
-                return false;
-        for (size_t i = 0; i < name.n; i++) {
-                char c = name.p[i];
-
-                if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
-                    c != '_' && c != '-' && c != '.')
-                        return false;
-        }
-        return true;
-}
 
 int operators_check_env(const char *text, struct err *err)
 {
@@ -34,7 +20,7 @@ int operators_check_env(const char *text, struct err *err)
         /* What is behind the '=', or would be, may be secret. */
         if (!strchr(text, '='))
                 return err_set(err, E_CONFIG, "what is given is not NAME=VALUE: it has no '='");
-        if (!is_name(name))
+        if (!name_of_variable(name))
                 return err_set(err, E_CONFIG, "'%.*s' is no name; NAME=VALUE is wanted", STR_ARG(name));
         if (!utf8_valid(text, strlen(text)))
                 return err_set(err, E_CONFIG, "the value of %.*s is not UTF-8", STR_ARG(name));
@@ -73,6 +59,7 @@ struct operators *operators_new(const struct operators_config *config, struct er
                 .controllers = o->list,
                 .ns = config->ns,
                 .concurrency = config->concurrency,
+                .limits = config->limits,
                 .metrics = config->metrics,
                 .lease = config->lease,
         };
@@ -82,11 +69,16 @@ struct operators *operators_new(const struct operators_config *config, struct er
         o->settings.cuda = (struct cuda_settings){.pod_image = config->pod_image,
                                                   .runner_image = arena_strdup(&o->arena, runner_image()),
                                                   .env = o->settings.dgdr.env};
+        o->settings.algorithm = (struct algorithm_settings){
+                .pod_image = config->pod_image,
+                .ml_image = config->ml_image ? config->ml_image : ALGORITHM_ML_IMAGE_DEFAULT,
+                .env = o->settings.dgdr.env,
+                .zones = o->zones = zones_new(NULL)};
         oc.n_controllers = kinds_controllers(&o->settings, o->controllers);
         for (size_t i = 0; i < oc.n_controllers; i++)
                 o->list[i] = &o->controllers[i];
-        if (config->history_file) {
-                o->history = oc.history = history_open(config->loop, config->history_file, config->log, err);
+        if (config->history.place) {
+                o->history = oc.history = history_open(config->loop, &config->history, config->log, err);
                 if (!o->history)
                         return NULL;
         }
@@ -100,6 +92,7 @@ void operators_free(struct operators *o)
                 return;
         operator_free(o->op);
         history_free(o->history);
+        zones_free(o->zones);
         arena_done(&o->arena);
         free(o);
 }

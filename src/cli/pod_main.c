@@ -5,8 +5,11 @@
 #include "cli/cli.h"
 
 static const struct command commands[] = {
+        {"algorithm", "sort seeded numbers with a built-in algorithm", cmd_algorithm},
         {"load", "measure an inference server under load", cmd_load},
+        {"ml", "run a machine-learning task with a framework of this image", cmd_ml},
         {"ncu", "say what bounds a CUDA program, by Nsight Compute", cmd_ncu},
+        {"probe", "measure commands, side by side", cmd_probe},
         {"relay", "copy what a run reports into its ConfigMaps", cmd_relay},
         {"report", "write the status file, from a script", cmd_report},
         {"run", "run a workload and record how it ended", cmd_run},

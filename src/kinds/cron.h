@@ -12,7 +12,6 @@
 #pragma once
 
 #include "base/base.h"
-#include "base/zone.h"
 
 struct cron {
         uint64_t minutes;

@@ -10,8 +10,19 @@ static struct controller make_cuda(const struct kinds_settings *settings)
         return cuda_controller(&settings->cuda);
 }
 
+static struct controller make_profiling(const struct kinds_settings *settings)
+{
+        return algorithm_profiling_controller(&settings->algorithm);
+}
+
+static struct controller make_comparison(const struct kinds_settings *settings)
+{
+        return algorithm_comparison_controller(&settings->algorithm);
+}
+
 static const char *const dgdr_final[] = {"Failed", "DeploymentDeleted", NULL};
 static const char *const cuda_final[] = {"Succeeded", NULL};
+static const char *const algorithm_final[] = {"Completed", "Cancelled", NULL};
 
 static const struct {
         struct kind kind;
@@ -19,6 +30,8 @@ static const struct {
 } table[] = {
         {{&DGDR, "dgdr", "state", dgdr_final}, make_dgdr},
         {{&CUDAEXPERIMENT, "cudaexp", "phase", cuda_final}, make_cuda},
+        {{&ALGORITHMPROFILING, "ap", "phase", algorithm_final}, make_profiling},
+        {{&ALGORITHMCOMPARISON, "ac", "phase", algorithm_final}, make_comparison},
 };
 
 _Static_assert(ARRAY_LEN(table) <= KINDS_MAX, "the callers have room for all kinds");

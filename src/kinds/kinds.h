@@ -3,8 +3,7 @@
  *
  *   dgdr           DynamoGraphDeploymentRequest          nvidia.com/v1alpha1
  *   cuda           CUDAExperiment and WorkloadProfile    gpu.scheduler.io/v1alpha1
- *
- * To come: algorithm (AlgorithmProfiling and AlgorithmComparison, dprofiler.io/v1alpha1).
+ *   algorithm      AlgorithmProfiling, AlgorithmComparison    dprofiler.io/v1alpha1
  *
  * What a kind owns: reading its spec with defaults and all refusals at once; plan, which says what objects must
  * exist for a run; settle, which says what pods, ConfigMaps and Job mean for the request: status, conditions,
@@ -21,6 +20,7 @@
  */
 #pragma once
 
+#include "kinds/algorithm/algorithm.h"
 #include "kinds/cuda/cuda.h"
 #include "kinds/dgdr/dgdr.h"
 #include "kinds/run_control.h"
@@ -29,6 +29,7 @@
 struct kinds_settings {
         struct dgdr_settings dgdr;
         struct cuda_settings cuda;
+        struct algorithm_settings algorithm;
 };
 
 struct kind {

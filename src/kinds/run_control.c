@@ -92,6 +92,29 @@ static bool lingers(const struct view *v, struct decision *d, const struct objec
         return !run_job_finished(job->json) && !(overdue && meta_str(job->json, "deletionTimestamp"));
 }
 
+/* Pods of a suspended run have yet to end, as far as the cache knows; one that should long be gone does not count. */
+static bool any_pod_ends(const struct view *v, struct decision *d, const struct run *run)
+{
+        usec_t last = 0;
+
+        for (size_t i = 0; i < v->n_children; i++)
+                if (is_of_run(&v->children[i], run))
+                        last = MAX(last, pods_gone_by(v, &v->children[i]));
+        if (last > v->now && last < USEC_MAX)
+                decide_again_at(d, last);
+        return last > v->now;
+}
+
+/* What the run, as its status has it, has to do with limits. */
+static enum admission_stand stand_of(const struct view *v, struct decision *d, const struct run *run)
+{
+        if (run->over || !run->names.job)
+                return ADMISSION_NONE;
+        if (run->suspended && !(v->admission && any_pod_ends(v, d, run)))
+                return ADMISSION_NONE;
+        return ADMISSION_HOLDS;
+}
+
 /* Any Job of the run but KEEP, which may be NULL. */
 static bool any_lingers(const struct view *v, struct decision *d, const struct run *run, const char *keep)
 {
@@ -128,6 +151,29 @@ static void remove_unwatched(const struct view *v, struct decision *d, const str
 
 /* ---- plan */
 
+/*
+ * The Job of an attempt that has succeeded: it stays, with its log, as those of other attempts do. But not one whose pod has a
+ * container that never ends.
+ */
+static bool ends_by_itself(const struct view *v, struct decision *d, const struct run *run)
+{
+        const struct object *job = view_child(v, &KUBE_JOB, run->names.job);
+        struct run_pod p;
+        usec_t until;
+
+        if (run->suspended || !streq(next_for(v, run), "NextPod") || !job)
+                return false;
+        run_pod_read(run_newest_pod(v, job), &p);
+        if (!p.object || p.asked_to_end)
+                return false;
+        if (!p.ended)
+                return true;
+        until = usec_add(p.finished_at, RUN_ENDING_PATIENCE);
+        if (v->now < until)
+                decide_again_at(d, until);
+        return v->now < until && p.finished_at <= usec_add(v->now, RUN_ENDING_PATIENCE);
+}
+
 static void plan_after(const struct view *v, struct decision *d, const struct run *run)
 {
         const char *reason = json_str(run_of(v), "reason");
@@ -160,6 +206,7 @@ bool run_plan(const struct view *v, struct decision *d, const struct run *run, s
         bool there = run->names.job && view_child(v, &KUBE_JOB, run->names.job), others;
 
         *why = NULL;
+        d->admission = run_wish(v, run, stand_of(v, d, run));
         if (run->over) {
                 plan_after(v, d, run);
                 return true;
@@ -167,7 +214,7 @@ bool run_plan(const struct view *v, struct decision *d, const struct run *run, s
         if (!run->names.job)
                 return true; /* settle finds it */
         if (run->suspended || next_for(v, run)) {
-                remove_unfinished(v, d, run, NULL);
+                remove_unfinished(v, d, run, ends_by_itself(v, d, run) ? run->names.job : NULL);
                 return true;
         }
         remove_unfinished(v, d, run, run->names.job);
@@ -176,7 +223,10 @@ bool run_plan(const struct view *v, struct decision *d, const struct run *run, s
         if (!there && (others || run->changed))
                 return true;
         fill_in(v, run, job);
-        return run_job_plan(v, d, job, why);
+        if (run_job_plan(v, d, job, why))
+                return true;
+        d->admission.stand = ADMISSION_NONE;
+        return false;
 }
 
 bool run_at_rest(const struct view *v, struct decision *d, const struct run *run)
@@ -252,12 +302,13 @@ static void settle_spec_of_next(const struct view *v, struct decision *d, const 
 
 /* ---- settle: attempts */
 
-static void set_attempt(const struct view *v, const struct run_names *names, int64_t retries,
-                        const char *hash, struct json *status)
+static void set_attempt(const struct view *v, struct decision *d, const struct run_names *names,
+                        int64_t retries, const char *hash, struct json *status)
 {
         json_set(v->arena, status, "run",
                  json_build(v->arena, "{'attempt': %llu, 'job': %s, 'retries': %lld, 'specHash': %s}",
                             (unsigned long long)names->attempt, names->job, (long long)retries, hash));
+        d->admission.stand = ADMISSION_HOLDS;
 }
 
 /* status.run as it is, to add to. */
@@ -307,7 +358,7 @@ static void begin(const struct view *v, struct decision *d, const struct run *ru
                   struct run_seen *ret, struct json *status)
 {
         d->exist.n = 0; /* it is for the one before */
-        set_attempt(v, names, retries, run->spec_hash, status);
+        set_attempt(v, d, names, retries, run->spec_hash, status);
         accept_spec(v, run, status);
         set_suspended(v, NULL, status);
         *ret = (struct run_seen){.life = RUN_LIFE_WAITING,
@@ -357,7 +408,7 @@ static void wait_for(struct run_seen *ret, const char *reason, const char *sente
         ret->life = RUN_LIFE_WAITING;
         ret->reason = reason;
         ret->sentence = sentence;
-        ret->infrastructure = false;
+        ret->infrastructure = ret->over_quota = false;
 }
 
 /* The attempt is over; the next one is begun at once, or when nothing of this one is left: then status.run.reason says it. */
@@ -459,10 +510,23 @@ static bool suspend(const struct view *v, struct decision *d, const struct run *
         return true;
 }
 
+/* It stays suspended until it is admitted. */
+static bool stay_queued(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                        struct json *status)
+{
+        if (!run_queued(v, run, ret, status))
+                return false;
+        settle_spec_of_next(v, d, run, status);
+        set_suspended(v, ret->sentence, status);
+        return true;
+}
+
 static bool stay_suspended(const struct view *v, struct decision *d, const struct run *run,
                            struct run_seen *ret, struct json *status)
 {
         if (!run->controls.suspend && may_begin(v, d, run, ret)) {
+                if (!run_admitted(v, d, run))
+                        return stay_queued(v, d, run, ret, status);
                 if (!begin_next(v, d, run, "Resumed", "the run was suspended and goes on", run->retries, ret,
                                 status))
                         return false;
@@ -503,6 +567,7 @@ static bool end(const struct view *v, struct decision *d, const struct run *run,
         if (!run_job_dismiss(v, d, &run->names))
                 return false;
         set_outcome(v, ret, status);
+        d->admission.stand = ADMISSION_NONE;
         over.over = true;
         run_settle_spec(v, d, &over, status);
         set_suspended(v, NULL, status);
@@ -546,10 +611,15 @@ static bool settle_first(const struct view *v, struct decision *d, const struct 
                 }
                 return true;
         }
+        if (!run_admitted(v, d, run)) {
+                accept_spec(v, run, status);
+                set_suspended(v, NULL, status);
+                return run_queued(v, run, ret, status);
+        }
         names = names_of(v, d, run, run->names.attempt);
         if (!names)
                 return false;
-        set_attempt(v, names, 0, run->spec_hash, status);
+        set_attempt(v, d, names, 0, run->spec_hash, status);
         accept_spec(v, run, status);
         set_suspended(v, NULL, status);
         ret->names = names;
@@ -679,7 +749,7 @@ static bool settle_failed(const struct view *v, struct decision *d, const struct
 /* The attempt's Job is not there yet. */
 static void tell_begun(const struct view *v, const struct run *run, struct run_seen *ret)
 {
-        static const char *const reasons[] = {"Resumed", "Edited", "Retrying"};
+        static const char *const reasons[] = {"Resumed", "Edited", "NextPod", "Retrying"};
         size_t i = 0;
 
         if (ret->life != RUN_LIFE_NONE || run->names.attempt == 1)
@@ -745,6 +815,8 @@ static bool settle_over(const struct view *v, struct decision *d, const struct r
         tell_outcome(v, run, ret);
         if (!may_renew(v, d, run))
                 return true;
+        if (!run_admitted(v, d, run))
+                return run_queued(v, run, ret, status);
         names = names_of(v, d, run, told_attempt(v, run) + 1);
         if (!names)
                 return false;
@@ -753,8 +825,36 @@ static bool settle_over(const struct view *v, struct decision *d, const struct r
         return true;
 }
 
-bool run_settle(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
-                struct json *status)
+/* People may still stop or change what follows: of an attempt that has succeeded that alone is left. */
+static bool follow(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                   struct json *status)
+{
+        static const char sentence[] = "this pod has measured all; the next one follows";
+        const char *stopped = stopped_by(v, run, ret);
+
+        if (stopped)
+                return stop(v, d, run, stopped, ret, status);
+        if (run->suspended)
+                return stay_suspended(v, d, run, ret, status);
+        if (run->controls.suspend)
+                return suspend(v, d, run, ret, status);
+        if (next_for(v, run))
+                return await_next(v, d, run, next_for(v, run), ret, status);
+        return go_on(v, d, run, "NextPod", sentence, run->retries, ret, status);
+}
+
+static bool settle_succeeded(const struct view *v, struct decision *d, const struct run *run,
+                             struct run_seen *ret, struct json *status)
+{
+        bool again = false;
+
+        if (run->again && !run->again(v, d, ret, &again))
+                return false;
+        return again ? follow(v, d, run, ret, status) : end(v, d, run, ret, status);
+}
+
+static bool settle_run(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                       struct json *status)
 {
         const char *next = next_for(v, run);
 
@@ -764,8 +864,10 @@ bool run_settle(const struct view *v, struct decision *d, const struct run *run,
                 return settle_first(v, d, run, ret, status);
         if (!run_see(v, d, &run->names, ret))
                 return false;
+        if (ret->life == RUN_LIFE_SUCCEEDED)
+                return settle_succeeded(v, d, run, ret, status);
         /* What was decided on an edit in time is not undone by how the old one fails. */
-        if (ret->life == RUN_LIFE_SUCCEEDED || (is_own_failure(ret) && !streq(next, "Edited")))
+        if (is_own_failure(ret) && !streq(next, "Edited"))
                 return end(v, d, run, ret, status);
         see_second_pod(v, run, ret);
         if (run->suspended || next)
@@ -779,4 +881,14 @@ bool run_settle(const struct view *v, struct decision *d, const struct run *run,
         if (next)
                 return await_next(v, d, run, next, ret, status);
         return settle_attempt(v, d, run, ret, status);
+}
+
+bool run_settle(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,
+                struct json *status)
+{
+        json_remove(status, "queue"); /* where it still waits, that is told anew */
+        if (!settle_run(v, d, run, ret, status))
+                return false;
+        run_tell_quota(v, ret, status);
+        return true;
 }

@@ -8,6 +8,7 @@
  *                                    (time in a queue does not count). Then it fails, reason DeadlineExceeded.
  *   spec.retries            3        how many attempts may follow a failure of the infrastructure: eviction, preemption,
  *                                    node loss, a deleted pod. A workload's own failure is not tried again. 0 to 10.
+ *   spec.priority           5        0 to 10: who begins first where runs are limited, see operator/admission.h
  *   spec.priorityClassName  none     of the pods
  *   spec.runAsUser          1000     of the pods
  *
@@ -17,11 +18,15 @@
  * what it was begun with. An attempt that is made later (after an eviction, a suspension) is made from the spec as it is
  * then; a checkpoint of another spec is not used.
  *
+ * Where the operator limits runs, none is begun, resumed or begun anew before it is admitted; attempts that follow by
+ * themselves keep its slot. Until then status.queue is {position, reason}, and Progressing has the reason Queued. What a
+ * ResourceQuota is against is told there as well, without a position.
+ *
  * status.run is which attempt is under way:
  *
  *     {attempt: 2, job: "profile-x-2", retries: 1, specHash: "…", outcome: "Succeeded" | "Failed", reason: "…"}
  *
- * A reason (Retrying, Edited) without an outcome: this attempt is over, and the next one is begun as soon as nothing of it is
+ * A reason (Retrying, Edited, NextPod) without an outcome: this attempt is over, and the next one is begun as soon as nothing of it is
  * left; Cancelled and DeadlineExceeded: its Job is taken away and the outcome follows. The next one gets its number only
  * then, above all that a pod has claimed: before Kubernetes 1.26 a Job makes another pod for one that was deleted. An attempt is one Job's one pod, on all servers. A success that is recorded meanwhile stays one.
  *
@@ -38,7 +43,7 @@ enum { RUN_RETRIES_DEFAULT = 3, RUN_RETRIES_MAX = 10 };
 struct run_controls {
         bool suspend, cancel;
         usec_t timeout; /* 0: none */
-        int64_t retries;
+        int64_t retries, priority;
         const char *priority_class; /* NULL: none */
         int64_t run_as_user;        /* below 0: the default */
 };
@@ -66,6 +71,11 @@ struct run {
          * another attempt, reason Edited. Not after spec.cancel.
          */
         bool renew;
+        /*
+         * Set by the kind, where one attempt is not all: the attempt has succeeded; whether another one is to follow, in *RET.
+         * It is no retry, and begins with what this one left. False: look-ups are under way. NULL: one is all.
+         */
+        bool (*again)(const struct view *v, struct decision *d, struct run_seen *seen, bool *ret);
         bool suspended; /* the status says so */
         bool over;      /* it has an outcome */
 };
@@ -90,8 +100,8 @@ bool run_plan(const struct view *v, struct decision *d, const struct run *run, s
 bool run_at_rest(const struct view *v, struct decision *d, const struct run *run);
 /*
  * What has become of the run, in *RET, and of its attempts, in STATUS: status.run, observedGeneration, the conditions Suspended
- * and SpecAccepted. A new attempt is life WAITING with reason Retrying, Resumed or Edited, or NONE for the first one; life
- * SUSPENDED is after spec.suspend. With an outcome, ServiceAccount, Role and RoleBinding are taken away (and d->exist is
+ * and SpecAccepted, status.queue. A new attempt is life WAITING with reason Retrying, Resumed, Edited or NextPod, or NONE for
+ * the first one; NONE with reason Queued is one that is not admitted yet; life SUSPENDED is after spec.suspend. With an outcome, ServiceAccount, Role and RoleBinding are taken away (and d->exist is
  * empty); called once more after it, it tells life, reason and sentence. False: look-ups are under way; leave the status as
  * it is.
  */

@@ -8,7 +8,7 @@ enum { USER_MAX = INT32_MAX };
 #define TIMEOUT_MAX (365 * 86400 * USEC_PER_SEC)
 
 /* Members of every kind's spec that may be changed at any time. */
-static const char *const controls[] = {"suspend",           "cancel",   "timeout", "retries",
+static const char *const controls[] = {"suspend",           "cancel",   "timeout", "retries", "priority",
                                        "priorityClassName", "runAsUser"};
 
 static const struct json *spec_of(const struct view *v)
@@ -27,6 +27,7 @@ static struct run_controls read_controls(const struct json *spec)
 {
         int64_t retries = json_int(spec, "retries", RUN_RETRIES_DEFAULT);
         int64_t user = json_int(spec, "runAsUser", -1);
+        int64_t rank = json_int(spec, "priority", ADMISSION_PRIORITY_DEFAULT);
         const char *priority = json_str(spec, "priorityClassName");
         usec_t timeout = 0;
 
@@ -37,6 +38,7 @@ static struct run_controls read_controls(const struct json *spec)
                 .cancel = json_bool(spec, "cancel", false),
                 .timeout = timeout,
                 .retries = retries < 0 || retries > RUN_RETRIES_MAX ? RUN_RETRIES_DEFAULT : retries,
+                .priority = rank < 0 || rank > ADMISSION_PRIORITY_MAX ? ADMISSION_PRIORITY_DEFAULT : rank,
                 .priority_class = priority && *priority ? priority : NULL,
                 .run_as_user = user > USER_MAX ? -1 : user,
         };
@@ -89,9 +91,13 @@ static const char *wrong_priority(const struct view *v)
 
 size_t run_controls_check(const struct view *v, const char **ret, size_t max)
 {
-        const char *const wrong[] = {wrong_truth(v, "suspend"), wrong_truth(v, "cancel"),
-                                     wrong_timeout(v),          wrong_number(v, "retries", RUN_RETRIES_MAX),
-                                     wrong_priority(v),         wrong_number(v, "runAsUser", USER_MAX)};
+        const char *const wrong[] = {wrong_truth(v, "suspend"),
+                                     wrong_truth(v, "cancel"),
+                                     wrong_timeout(v),
+                                     wrong_number(v, "retries", RUN_RETRIES_MAX),
+                                     wrong_number(v, "priority", ADMISSION_PRIORITY_MAX),
+                                     wrong_priority(v),
+                                     wrong_number(v, "runAsUser", USER_MAX)};
         size_t n = 0;
 
         for (size_t i = 0; i < ARRAY_LEN(wrong) && n < max; i++)

@@ -6,8 +6,10 @@
  *   run_seen.c      what everything together says about the run
  *   run_progress.c  how the request's status tells it
  *   run_data.c      what it left
+ *   run_row.c       what the history is told of it
  *   run_controls.c  what the request says of it
  *   run_control.c   one attempt after another
+ *   run_queue.c     before the first
  */
 #pragma once
 
@@ -73,7 +75,8 @@ const char *run_pod_waits(const struct view *v, const struct run_pod *p, const c
  * time enough, and then every 30 s. False: the look-up is under way.
  */
 bool run_pod_refused(const struct view *v, struct decision *d, const struct object *job,
-                     const char **ret_reason, const char **ret_sentence);
+                     const char **ret_reason, const char **ret_sentence, bool *ret_over_quota);
+const char *run_pod_image(const struct json *pod); /* of the workload; NULL: it does not say */
 
 /* ---- run_seen.c */
 
@@ -88,6 +91,15 @@ const char *run_sentence(const struct view *v, const char *fmt, ...) _printf_(2,
 const char *run_quote(const struct view *v, struct str text);
 /* The condition of an object when it is True, or NULL. */
 const struct json *run_condition(const struct json *object, const char *type);
+
+/* ---- run_queue.c */
+
+struct admission_wish run_wish(const struct view *v, const struct run *run, enum admission_stand stand);
+/* The run is to begin: whether it may. */
+bool run_admitted(const struct view *v, struct decision *d, const struct run *run);
+/* It may not: tells where it is in the queue. False: that is not known yet; leave the status as it is. */
+bool run_queued(const struct view *v, const struct run *run, struct run_seen *ret, struct json *status);
+void run_tell_quota(const struct view *v, const struct run_seen *seen, struct json *status);
 
 /* ---- run_progress.c */
 

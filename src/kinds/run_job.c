@@ -233,6 +233,21 @@ static struct json *init_containers(const struct view *v, const struct run_job *
         return list;
 }
 
+static struct json *containers(const struct view *v, const struct run_job *job)
+{
+        struct arena *a = v->arena;
+        struct json *list = json_build(a, "[%p]", (void *)workload(v, job));
+
+        json_foreach (given, job->more) {
+                struct json *c = json_append(list, json_copy(a, given));
+
+                add_mount(a, member(a, c, "volumeMounts", json_array(a)), "sonde", SONDE_DIR, false);
+                restrict_workload(v, job, c);
+        }
+        json_append(list, relay_container(v, job));
+        return list;
+}
+
 static struct json *pod_spec(const struct view *v, const struct run_job *job)
 {
         struct arena *a = v->arena;
@@ -249,8 +264,7 @@ static struct json *pod_spec(const struct view *v, const struct run_job *job)
         member(a, context, "runAsGroup", json_i64(a, UID_DEFAULT));
         member(a, context, "fsGroup", json_i64(a, UID_DEFAULT));
         json_set(a, pod, "initContainers", init_containers(v, job));
-        json_set(a, pod, "containers",
-                 json_build(a, "[%p, %p]", (void *)workload(v, job), (void *)relay_container(v, job)));
+        json_set(a, pod, "containers", containers(v, job));
         return pod;
 }
 
@@ -265,6 +279,8 @@ static struct json *job_labels(const struct view *v, const struct run_job *job)
 {
         struct json *labels = job->labels ? labels_of(v, job) : json_object(v->arena);
 
+        json_foreach (label, job->job_labels)
+                json_set(v->arena, labels, label->key, json_copy(v->arena, label));
         json_set(v->arena, labels, RUN_LABEL_ATTEMPT,
                  json_string(v->arena,
                              arena_printf(v->arena, "%llu", (unsigned long long)job->names.attempt)));

@@ -5,7 +5,8 @@
  *                           somebody deletes one while the Job is there
  *   ServiceAccount, Role,   may get and patch those two ConfigMaps by name; created before the Job, gone after the run.
  *   RoleBinding             They are not watched: they are planned only while the Job is not there yet
- *   Job                     stage (init) | more of the kind's (init) | the workload, first container, under `run` | relay
+ *   Job                     stage (init) | more of the kind's (init) | the workload, first container, under `run` | more of
+ *                           the kind's | relay
  *
  * The pod: the workload comes first and is named in kubectl.kubernetes.io/default-container and default-logs-container, so
  * that `kubectl logs job/NAME` prints it. An emptyDir is mounted at /sonde in all three; the run directory is the volume
@@ -42,8 +43,11 @@ struct run_job {
         struct json *container;
         struct json *
                 init; /* more init containers, a list: they run after stage, with /sonde mounted; NULL: none */
+        /* More containers beside the workload, a list: restricted like it, with /sonde mounted, and not judged; NULL: none. */
+        struct json *more;
         struct json *pod; /* more of the pod's spec (volumes, nodeSelector, tolerations, …); NULL: nothing */
-        struct json *labels; /* more for Job and pod; NULL: none */
+        struct json *labels;     /* more for Job and pod; NULL: none */
+        struct json *job_labels; /* more for the Job alone; NULL: none */
         /* Files of the run directory that go to the data ConfigMap under their own names at the end; NULL ends; NULL: none. */
         const char *const *files;
         struct json *rules;  /* more of the Role's rules; NULL: none */

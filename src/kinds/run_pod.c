@@ -89,6 +89,12 @@ static const char *workload_name(const struct json *pod)
         return name ? name : json_str_or(first, "name", "");
 }
 
+const char *run_pod_image(const struct json *pod)
+{
+        return json_str(json_find_named(json_at(json_at(pod, "spec"), "containers"), workload_name(pod)),
+                        "image");
+}
+
 static void read_workload(struct run_pod *p, const struct json *pod)
 {
         const struct json *state = json_at(status_of(pod, "containerStatuses", p->workload), "state");
@@ -279,8 +285,70 @@ static const char *without_pod_name(const struct view *v, const char *note, cons
         return arena_printf(v->arena, "%.*s%s", (int)(name + n - note), note, rest);
 }
 
+/* What is between BEFORE and AFTER in *REST, which then begins behind it; NULL: it is not there. AFTER "": all. */
+static const char *cut_out(const struct view *v, const char **rest, const char *before, const char *after)
+{
+        const char *from = strstr(*rest, before), *to;
+
+        if (!from)
+                return NULL;
+        from += strlen(before);
+        to = *after ? strstr(from, after) : from + strlen(from);
+        if (!to)
+                return NULL;
+        *rest = to;
+        return run_quote(v, str_n(from, (size_t)(to - from)));
+}
+
+/* "exceeded quota: NAME, requested: cpu=2,pods=1, used: cpu=3,pods=1, limited: cpu=4,pods=1". NULL: it says no such thing. */
+static const char *quota_exceeded(const struct view *v, const char *note, const char *job)
+{
+        const char *rest = note, *name = cut_out(v, &rest, "exceeded quota: ", ", requested: ");
+        const char *asked = name ? cut_out(v, &rest, "requested: ", ", used: ") : NULL;
+        const char *used = asked ? cut_out(v, &rest, "used: ", ", limited: ") : NULL;
+        const char *limit = used ? cut_out(v, &rest, "limited: ", "") : NULL;
+
+        if (!limit)
+                return NULL;
+        return run_sentence(v,
+                            "the Job %s cannot make its pod: it asks for %s, and ResourceQuota %s allows %s, "
+                            "of which %s is used; wait until others have ended, ask for less, or raise the "
+                            "quota",
+                            job, asked, name, limit, used);
+}
+
+/* "failed quota: NAME: must specify limits.cpu for: workload". NULL: it says no such thing. */
+static const char *quota_unsaid(const struct view *v, const char *note, const char *job)
+{
+        const char *rest = note, *name = cut_out(v, &rest, "failed quota: ", ": must specify ");
+        const char *what = name ? cut_out(v, &rest, "must specify ", "") : NULL;
+
+        if (!what)
+                return NULL;
+        return run_sentence(v,
+                            "the Job %s cannot make its pod: ResourceQuota %s takes none that does not say "
+                            "how much it needs: %s; say it in the request's resources, or have a LimitRange "
+                            "say it for all",
+                            job, name, what);
+}
+
+static const char *explain_refusal(const struct view *v, const char *note, const char *job,
+                                   bool *ret_over_quota)
+{
+        const char *sentence = quota_exceeded(v, note, job);
+
+        if (!sentence)
+                sentence = quota_unsaid(v, note, job);
+        *ret_over_quota = sentence || strstr(note, "exceeded quota");
+        if (sentence)
+                return sentence;
+        return run_sentence(v,
+                            "the Job %s cannot make its pod: %s; raise the quota, or change what refuses it",
+                            job, run_quote(v, str_of(without_pod_name(v, note, job))));
+}
+
 bool run_pod_refused(const struct view *v, struct decision *d, const struct object *job,
-                     const char **ret_reason, const char **ret_sentence)
+                     const char **ret_reason, const char **ret_sentence, bool *ret_over_quota)
 {
         const struct want want = {.kind = WANT_EVENTS, .type = &KUBE_JOB, .name = job->name, .uid = job->uid};
         usec_t created = time_at(json_at(job->json, "metadata"), "creationTimestamp");
@@ -300,9 +368,7 @@ bool run_pod_refused(const struct view *v, struct decision *d, const struct obje
         note = last_refusal(answer->json);
         if (note) {
                 *ret_reason = "PodNotCreated";
-                *ret_sentence = run_sentence(
-                        v, "the Job %s cannot make its pod: %s; raise the quota, or change what refuses it",
-                        job->name, run_quote(v, str_of(without_pod_name(v, note, job->name))));
+                *ret_sentence = explain_refusal(v, note, job->name, ret_over_quota);
         }
         return true;
 }
@@ -331,7 +397,7 @@ void run_project_job(struct json *job, struct arena *a)
 
 void run_project_pod(struct json *pod, struct arena *a)
 {
-        static const char *const container[] = {"name", "resources", NULL};
+        static const char *const container[] = {"name", "image", "resources", NULL};
         struct json *containers = json_array(a), *spec;
 
         json_foreach (c, json_at(json_at(pod, "spec"), "containers"))

@@ -184,7 +184,7 @@ static struct json *progress_json(const struct view *v, const struct run_seen *s
 /* What only somebody else can change does not progress. */
 static bool waits_for_us(const char *reason)
 {
-        static const char *const ours[] = {"Retrying", "Resumed", "Edited"};
+        static const char *const ours[] = {"Retrying", "Resumed", "Edited", "NextPod"};
         bool any = !reason;
 
         for (size_t i = 0; i < ARRAY_LEN(ours); i++)
@@ -199,7 +199,8 @@ static void say_progressing(const struct view *v, const struct run_seen *s, cons
 
         switch (s->life) {
         case RUN_LIFE_NONE:
-                decide_condition(v, status, "Progressing", "True", "Creating", "the run is being set up");
+                decide_condition(v, status, "Progressing", "True", s->reason ? s->reason : "Creating",
+                                 s->reason ? sentence : "the run is being set up");
                 break;
         case RUN_LIFE_WAITING:
                 decide_condition(v, status, "Progressing", waits_for_us(s->reason) ? "True" : "False",
@@ -268,9 +269,10 @@ void run_ready(const struct view *v, struct decision *d, const struct run_seen *
         const char *sentence = seen->sentence ? seen->sentence : "";
 
         if (seen->life == RUN_LIFE_SUCCEEDED) {
-                decide_condition(v, status, "Ready", "True", "Succeeded", "the run has succeeded");
+                sentence = seen->sentence ? seen->sentence : "the run has succeeded";
+                decide_condition(v, status, "Ready", "True", "Succeeded", sentence);
                 decide_condition(v, status, "Stalled", "False", "Succeeded", "the run has succeeded");
-                decide_event(d, v, EVENT_NORMAL, "Succeeded", "the run has succeeded");
+                decide_event(d, v, EVENT_NORMAL, "Succeeded", "%s", sentence);
         } else if (seen->life == RUN_LIFE_FAILED) {
                 decide_condition(v, status, "Ready", "False", seen->reason, sentence);
                 decide_condition(v, status, "Stalled", "True", seen->reason, sentence);

@@ -742,7 +742,7 @@ bool run_see(const struct view *v, struct decision *d, const struct run_names *n
         }
         judge(v, d, ret, &p);
         return ret->life != RUN_LIFE_WAITING || ret->pod || ret->reason ||
-               run_pod_refused(v, d, ret->job, &ret->reason, &ret->sentence);
+               run_pod_refused(v, d, ret->job, &ret->reason, &ret->sentence, &ret->over_quota);
 }
 
 /* ---- what came out */
@@ -781,26 +781,4 @@ bool run_result(const struct view *v, struct decision *d, struct run_seen *seen,
         if (map && run_is_ours(v, map->json))
                 read_result(v, seen, map->json, ret);
         return look == LOOK_DONE;
-}
-
-const struct history_row *run_row(const struct view *v, const struct run_seen *seen, const char *shape)
-{
-        struct history_row *row = arena_new(v->arena, struct history_row);
-        usec_t began = seen->has_track ? seen->track.started : 0;
-        /* The node's clock, or whoever writes the ConfigMap, may say anything. */
-        usec_t finished = MIN(seen->finished ? seen->finished : v->now, v->now);
-
-        *row = (struct history_row){
-                .uid = meta_str(v->request, "uid"),
-                .attempt = seen->attempt,
-                .kind = v->type->kind,
-                .ns = meta_str(v->request, "namespace"),
-                .name = meta_str(v->request, "name"),
-                .shape = shape ? shape : "",
-                .outcome = seen->life == RUN_LIFE_SUCCEEDED ? "Succeeded" : "Failed",
-                .started = MIN(seen->started ? seen->started : began, finished),
-                .finished = finished,
-                .track = seen->has_track ? arena_memdup(v->arena, &seen->track, sizeof(seen->track)) : NULL,
-        };
-        return row;
 }

@@ -36,6 +36,7 @@ struct run_seen {
          */
         const char *reason;
         const char *sentence; /* cause, evidence, next step; at most 500 bytes; NULL: nothing to say */
+        bool over_quota;      /* waiting, because a ResourceQuota refuses the pod */
         bool infrastructure; /* failed, and not by the workload's own doing: evicted, preempted, node lost, pod deleted */
         const struct run_names *names;
         const struct object *job, *pod /* the newest */, *status_map;
@@ -99,5 +100,7 @@ void run_ready(const struct view *v, struct decision *d, const struct run_seen *
 void run_refused(const struct view *v, struct decision *d, struct json *status, const char *why);
 /* What the history knows of SHAPE, in *RET (NULL: nothing). False: a look-up is under way, be called again. */
 bool run_priors(const struct view *v, struct decision *d, const char *shape, const struct priors **ret);
+/* run_row.c: the request's labels, but for those of Kubernetes' own and of Sonde's. */
+struct json *run_labels(const struct view *v);
 /* The row for the history, in the view's arena. */
 const struct history_row *run_row(const struct view *v, const struct run_seen *seen, const char *shape);

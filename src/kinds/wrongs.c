@@ -95,6 +95,42 @@ bool is_qualified_name(const char *key)
         return name.n && name_valid(NAME_LABEL_VALUE, name);
 }
 
+/* ---- parts of a container */
+
+const char *mount_path_fault(const char *path, bool shared)
+{
+        struct str rest = str_of(path);
+        bool first = true;
+
+        if (!path || *path != '/')
+                return "must be an absolute path";
+        if (strchr(path, ':'))
+                return "has a ':' in it, which no mount may have";
+        while (rest.p) {
+                struct str part = str_split(&rest, '/');
+
+                if (!part.n)
+                        continue;
+                if (str_eq(part, STR(".")) || str_eq(part, STR("..")))
+                        return "must be without '.' and '..'";
+                if (first && (str_eq(part, STR("sonde")) || (shared && str_eq(part, STR("shared")))))
+                        return shared ? "is in a directory of Sonde's own (/sonde, /shared), take another"
+                                      : "is in a directory of Sonde's own (/sonde), take another";
+                first = false;
+        }
+        return first ? "must not be the root of all" : NULL;
+}
+
+bool path_goes_up(const char *path)
+{
+        struct str rest = str_of(path);
+
+        while (rest.p)
+                if (str_eq(str_split(&rest, '/'), STR("..")))
+                        return true;
+        return false;
+}
+
 /* ---- resources */
 
 /* The unit after a number, as a factor; 0: none. */

@@ -32,6 +32,9 @@ void check_controls(struct wrongs *w, const struct view *v);
 /* RESOURCES as of a container: requests and limits. */
 void check_resources(struct wrongs *w, const char *path, const struct json *resources);
 bool is_qualified_name(const char *key); /* of a label */
+/* What is wrong with it as a place in a program's container; NULL: nothing. SHARED: Sonde's own is /shared as well. */
+const char *mount_path_fault(const char *path, bool shared);
+bool path_goes_up(const char *path); /* has ".." in it */
 /*
  * An amount as Kubernetes writes it: 500m, 1Gi, 1e3. Rounded: good enough to compare two of them when they are not almost
  * the same. False: it is none.

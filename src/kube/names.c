@@ -46,6 +46,20 @@ bool name_valid(enum name_kind kind, struct str name)
         return true;
 }
 
+bool name_of_variable(struct str name)
+{
+        if (!name.n || (name.p[0] >= '0' && name.p[0] <= '9'))
+                return false;
+        for (size_t i = 0; i < name.n; i++) {
+                char c = name.p[i];
+
+                if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+                    c != '_' && c != '-' && c != '.')
+                        return false;
+        }
+        return true;
+}
+
 static unsigned hex_value(char c)
 {
         return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);

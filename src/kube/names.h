@@ -20,6 +20,8 @@ enum name_kind {
 const char *name_fit(struct arena *a, enum name_kind kind, const char *prefix, const char *stem,
                      const char *suffix, const char *salt);
 bool name_valid(enum name_kind kind, struct str name);
+/* Of a variable of the environment: the API server takes any printing ASCII but '=', what a shell can name is what is meant. */
+bool name_of_variable(struct str name);
 /* 10 base32 characters (a-z, 2-7) of SHA-256 over DATA. */
 const char *name_hash(struct arena *a, struct str data);
 

@@ -251,6 +251,7 @@ static int open_node(struct local *l, const struct local_config *config, struct 
                                  .pod_program = config->pod_program ? config->pod_program : beside,
                                  .log = l->log,
                                  .gpus = config->gpus,
+                                 .cpus = config->cpus,
                                  .server = l->config.server,
                                  .ca = l->ca};
 

@@ -39,6 +39,7 @@ struct local_config {
         const char *pod_image;   /* the one image the node knows */
         const char *pod_program; /* what that image has as /sonde-pod; NULL: beside the running program */
         int64_t gpus;            /* that the node says it has */
+        int64_t cpus;            /* the same; 0: as many as there are */
         bool no_node;            /* the API alone */
         bool durable;            /* false: no fsync (tests of anything but the store) */
         size_t history;          /* writes kept for watches; 0: the store's default */

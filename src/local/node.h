@@ -34,6 +34,7 @@ struct node_config {
         const struct log *log;
         struct metrics *metrics; /* may be NULL */
         int64_t gpus;            /* nvidia.com/gpu it says it has */
+        int64_t cpus;            /* that it says it has; 0: as many as there are */
         usec_t status_every;     /* heartbeat of the Node's lease and status; 0: 10 s, 5 min */
         const char *server;      /* URL of the API server as pods are told it; NULL: they are not */
         /* Its CA, PEM: what a pod finds as ConfigMap kube-root-ca.crt in a namespace that has none. NULL: nothing. */

@@ -16,7 +16,7 @@ void node_measure(struct node *n)
         long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES),
              page = sysconf(_SC_PAGESIZE);
 
-        n->cpu_milli = (cpus > 0 ? cpus : 1) * 1000;
+        n->cpu_milli = (n->config.cpus > 0 ? n->config.cpus : cpus > 0 ? cpus : 1) * 1000;
         n->memory = pages > 0 && page > 0 ? (int64_t)pages * page : 0;
 }
 

@@ -1,15 +1,15 @@
 /*
  * probe - the profilers: measuring a process, a GPU program, an inference server.
  *
+ *   algorithm/algorithm.h  the built-in algorithms: sorting, over seeded inputs
  *   load/load.h  the LLM load generator: OpenAI-compatible streaming, open and closed loop, times taken at the socket
+ *   measure/measure.h  one command run once, measured: its whole process tree, at no cost to it
+ *   ml/ml.h      machine-learning algorithms: which there are, and the Python program that runs them
  *   ncu/ncu.h    a CUDA program under Nsight Compute: collects, reads every layout there is, says what bounds it
+ *   session/session.h  commands in blocks: plan, workers, checkpoint, result
  *   sim/sim.h    the simulated inference engine, with a known performance model and the truth it must measure
  *   sla/sla.h    the SLA profiler: the seven phases over temporary deployments, an endpoint, a process or the simulation
- *
- * Planned; this header is their design until the code is here:
- *
- *   probe  any command, built-in algorithm or framework adapter: wall, user, system, peak memory, faults, switches,
- *          I/O, cgroup and hardware counters where the kernel allows, of the whole process tree, once an iteration
+ *   trials/trials.h  commands measured side by side for a person: the table, the verdict
  *
  * Each reports through the run protocol (src/run/), leaves its result and checkpoint in the run directory, and is
  * also a command that a person can use by hand.
@@ -20,7 +20,12 @@
  */
 #pragma once
 
+#include "probe/algorithm/algorithm.h"
 #include "probe/load/load.h"
+#include "probe/measure/measure.h"
+#include "probe/ml/ml.h"
 #include "probe/ncu/ncu.h"
+#include "probe/session/session.h"
 #include "probe/sim/sim.h"
 #include "probe/sla/sla.h"
+#include "probe/trials/trials.h"

@@ -129,7 +129,8 @@ class Operator:
 
     def start(self, *arguments, synced=True):
         self.process = Process(program("test/run-operator"), "--kind", self.world.kind, "--kubeconfig", self.kubeconfig,
-                               "--namespace", self.ns, "--history", self.history, "--log-level", "info", *arguments)
+                               *(("--namespace", self.ns) if self.ns else ()), "--history", self.history,
+                               "--log-level", "info", *arguments)
         if synced and "--kill-at" not in arguments:
             self.process.expect("^synced", PATIENCE)
 

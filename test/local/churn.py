@@ -181,7 +181,7 @@ def set_up(api):
 
 def nothing_is_missed_or_doubled():
     with tempfile.TemporaryDirectory(prefix="sonde-churn-") as folder, \
-            Process(program("sonde"), "up", "--no-node", "--dir", os.path.join(folder, "home"), "--history", "100000") as engine:
+            Process(program("sonde"), "up", "--no-node", "--dir", os.path.join(folder, "home"), "--watch-history", "100000") as engine:
         engine.expect("engine ready", PATIENCE)
         kubeconfig = os.path.join(folder, "home", "kubeconfig")
         client = engine_client(kubeconfig)

@@ -53,7 +53,7 @@ class Engine:
         self._make = None
 
     def begin(self):
-        self.process = Process(self.program, "up", "--dir", self.home, "--history", str(HISTORY))
+        self.process = Process(self.program, "up", "--dir", self.home, "--watch-history", str(HISTORY))
 
     def ready(self):
         self.starts.append(int(self.process.expect(r"engine ready in (\d+) ms", PATIENCE)[1]))

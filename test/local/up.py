@@ -232,7 +232,11 @@ def requests_stay_for_the_next_start():
     file = written(dgdr("good", PROFILER))
     status, lines = finished("-f", file, "--exit-when-done", home=(home := os.path.join(tempfile.mkdtemp(dir=folder), "home")))
     assert status == 0 and any(x.startswith("done in") and "1 completed, 0 failed" in x for x in lines), lines
-    assert os.path.exists(os.path.join(home, "history.db"))
+    history = subprocess.run([program("sonde"), "history", "--history", os.path.join(home, "history.db"), "-o", "json"],
+                             check=True, capture_output=True, text=True)
+    runs = json.loads(history.stdout)["runs"]
+    assert [(r["kind"], r["name"], r["outcome"]) for r in runs] == [("DynamoGraphDeploymentRequest", "good", "Succeeded")], runs
+    assert runs[0]["image"] and runs[0]["specHash"], runs
     with up("-f", file, home=home) as process:
         process.expect("dgdr/good ended in an earlier run", PATIENCE)
         process.expect("1 completed, 0 failed; the engine stays up", PATIENCE)

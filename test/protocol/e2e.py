@@ -417,10 +417,12 @@ def a_pod_that_is_not_made(ns, _operator, seen):
     wait(lambda: ok(api.get(f"/api/v1/namespaces/{ns}/resourcequotas/none")).get("status", {}).get("hard"), PATIENCE, "the quota counts")
     run(ns, "q", work("q"))
     status = seen.until("q", lambda s: s.get("reason") == "PodNotCreated", "a reason")
-    assert status["phase"] == "Pending" and "exceeded quota: none" in status["message"], status
+    assert status["phase"] == "Pending" and "asks for pods=1, and ResourceQuota none allows pods=0, of which pods=0 is used" in status["message"], status
+    assert status["queue"] == {"reason": status["message"]}, status
     diag(status["message"])
     edit(ns, "q", cancel=True)
-    assert seen.ended("q")["reason"] == "Cancelled"
+    status = seen.ended("q")
+    assert status["reason"] == "Cancelled" and "queue" not in status, status
 
 
 @with_operator

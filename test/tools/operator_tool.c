@@ -110,6 +110,7 @@ static int start(struct operator_tool *app, const struct controller *controller,
                 .n_controllers = ARRAY_LEN(controllers),
                 .ns = app->ns,
                 .concurrency = app->connections,
+                .limits = app->limits,
                 .metrics = metrics,
                 .may_send = before_send,
                 .arg = app,
@@ -119,7 +120,8 @@ static int start(struct operator_tool *app, const struct controller *controller,
         if (!app->kube)
                 return -1;
         if (app->history_file) {
-                oc.history = app->history = history_open(app->loop, app->history_file, &app->tool.log, err);
+                oc.history = app->history = history_open(
+                        app->loop, &(struct history_config){.place = app->history_file}, &app->tool.log, err);
                 if (!app->history)
                         return -1;
         }

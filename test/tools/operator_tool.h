@@ -12,6 +12,7 @@ struct operator_tool {
         struct tool tool;
         const char *ns, *lease_name, *identity, *health, *history_file;
         unsigned kill_at, stop_at, connections;
+        struct admission_limits limits;
         usec_t lease_duration;
         bool exit_when_idle;
 
@@ -37,6 +38,9 @@ struct operator_tool {
         TOOL_OPTIONS(&(t)->tool),                                                                           \
         {"namespace", 'n', "NS", "only this namespace", OPT_STR, &(t)->ns},                                 \
         {"connections", 0, "N", "connections and requests in work at once", OPT_UINT, &(t)->connections},   \
+        {"max-concurrent-runs", 0, "N", "runs under way at once", OPT_UINT, &(t)->limits.runs},             \
+        {"max-concurrent-runs-per-namespace", 0, "N", "of a namespace", OPT_UINT,                           \
+         &(t)->limits.runs_per_namespace},                                                                  \
         {"lease", 0, "NAME", "compete for this Lease", OPT_STR, &(t)->lease_name},                          \
         {"identity", 0, "NAME", "our name in the Lease", OPT_STR, &(t)->identity},                          \
         {"lease-duration", 0, "TIME", "how long the Lease lasts", OPT_DURATION, &(t)->lease_duration},      \

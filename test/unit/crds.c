@@ -8,8 +8,10 @@
 #define DGDR_CRD    "deploy/crds/dynamographdeploymentrequests.yaml"
 #define CUDA_CRD    "deploy/crds/cudaexperiments.yaml"
 #define PROFILE_CRD "deploy/crds/workloadprofiles.yaml"
+#define AP_CRD      "deploy/crds/algorithmprofilings.yaml"
+#define AC_CRD      "deploy/crds/algorithmcomparisons.yaml"
 
-static const char *const CRDS[] = {DGDR_CRD, CUDA_CRD, PROFILE_CRD};
+static const char *const CRDS[] = {DGDR_CRD, CUDA_CRD, PROFILE_CRD, AP_CRD, AC_CRD};
 
 static struct json *load(struct doc *doc, const char *path)
 {
@@ -166,6 +168,8 @@ static void the_kinds_are_named_as_upstream_s(void **state)
                      "dgdr");
         assert_named(CUDA_CRD, "gpu.scheduler.io", "cudaexperiments", "CUDAExperiment", "cudaexp");
         assert_named(PROFILE_CRD, "gpu.scheduler.io", "workloadprofiles", "WorkloadProfile", "wprof");
+        assert_named(AP_CRD, "dprofiler.io", "algorithmprofilings", "AlgorithmProfiling", "ap");
+        assert_named(AC_CRD, "dprofiler.io", "algorithmcomparisons", "AlgorithmComparison", "ac");
 }
 
 struct column {
@@ -223,6 +227,41 @@ static void the_columns_of_experiments_and_profiles(void **state)
         (void)state;
         assert_columns(CUDA_CRD, experiments, ARRAY_LEN(experiments));
         assert_columns(PROFILE_CRD, profiles, ARRAY_LEN(profiles));
+}
+
+/* Upstream's, then ours. */
+static void the_columns_of_profilings_and_comparisons(void **state)
+{
+        static const struct column profilings[] = {
+                {"Algorithm", ".spec.algorithmName", 0},
+                {"Type", ".spec.algorithmType", 0},
+                {"Size", ".spec.inputSize", 0},
+                {"Status", ".status.phase", 0},
+                {"Age", ".metadata.creationTimestamp", 0},
+                {"Progress", ".status.progress.percent", 0},
+                {"ETA", ".status.progress.eta", 0},
+                {"Time", ".status.results.executionTime", 1},
+                {"Memory", ".status.results.memoryUsage", 1},
+                {"Queue", ".status.queue.position", 1},
+                {"Message", ".status.progress.message", 1},
+                {"Next", ".status.nextScheduleTime", 1},
+        };
+        static const struct column comparisons[] = {
+                {"Algorithms", ".spec.algorithms[*].name", 0},
+                {"Size", ".spec.inputSize", 0},
+                {"Status", ".status.phase", 0},
+                {"Age", ".metadata.creationTimestamp", 0},
+                {"Progress", ".status.progress.percent", 0},
+                {"ETA", ".status.progress.eta", 0},
+                {"Result", ".status.comparison.summary", 1},
+                {"Queue", ".status.queue.position", 1},
+                {"Message", ".status.progress.message", 1},
+                {"Next", ".status.nextScheduleTime", 1},
+        };
+
+        (void)state;
+        assert_columns(AP_CRD, profilings, ARRAY_LEN(profilings));
+        assert_columns(AC_CRD, comparisons, ARRAY_LEN(comparisons));
 }
 
 /* Nothing in it is required: what is not known is not written. */
@@ -338,6 +377,53 @@ static void what_upstream_has_of_an_experiment_and_a_profile(void **state)
         assert_null(json_path(b, "properties.spec.required"));
 }
 
+static void what_upstream_has_of_a_profiling_and_a_comparison(void **state)
+{
+        static const struct field profiling[] = {
+                {"spec.properties.algorithmName", "string", NULL, NULL, -1},
+                {"spec.properties.algorithmType", "string", NULL, "\"sorting\"", -1},
+                {"spec.properties.inputSize", "integer", "int64", NULL, 1},
+                {"spec.properties.iterations", "integer", "int32", "1", 1},
+                {"spec.properties.parameters", "object", NULL, NULL, -1},
+                {"spec.properties.priority", "integer", "int32", "5", 0},
+                {"spec.properties.timeout", "string", NULL, "\"1h\"", -1},
+                {"spec.properties.mlConfig.properties.framework", "string", NULL, NULL, -1},
+                {"spec.properties.mlConfig.properties.datasetSize", "integer", "int64", NULL, 1},
+                {"spec.properties.mlConfig.properties.nSelect", "integer", "int64", "20", 1},
+                {"spec.properties.customConfig.properties.image", "string", NULL, NULL, -1},
+                {"spec.properties.customConfig.properties.command", "array", NULL, NULL, -1},
+                {"status.properties.jobId", "string", NULL, NULL, -1},
+                {"status.properties.startTime", "string", "date-time", NULL, -1},
+                {"status.properties.completionTime", "string", "date-time", NULL, -1},
+                {"status.properties.results.properties.executionTime", "number", "double", NULL, -1},
+                {"status.properties.results.properties.metrics", "object", NULL, NULL, -1},
+                {"status.properties.results.properties.mlResults.properties.bestParams", "object", NULL, NULL,
+                 -1},
+        };
+        static const struct field comparison[] = {
+                {"spec.properties.algorithms", "array", NULL, NULL, -1},
+                {"spec.properties.algorithms.items.properties.name", "string", NULL, NULL, -1},
+                {"spec.properties.algorithms.items.properties.type", "string", NULL, "\"sorting\"", -1},
+                {"spec.properties.algorithms.items.properties.parameters", "object", NULL, NULL, -1},
+                {"spec.properties.algorithms.items.properties.framework", "string", NULL, NULL, -1},
+                {"spec.properties.timeout", "string", NULL, "\"2h\"", -1},
+                {"spec.properties.parallel", "boolean", NULL, "false", -1},
+                {"status.properties.comparisonId", "string", NULL, NULL, -1},
+                {"status.properties.results", "array", NULL, NULL, -1},
+                {"status.properties.results.items.properties.accuracy", "number", "double", NULL, -1},
+        };
+        _cleanup_(doc_done) struct doc ap = DOC_INIT, ac = DOC_INIT;
+        const struct json *a = schema_of(load(&ap, AP_CRD)), *b = schema_of(load(&ac, AC_CRD));
+
+        (void)state;
+        for (size_t i = 0; i < ARRAY_LEN(profiling); i++)
+                assert_field(json_at(a, "properties"), &profiling[i]);
+        for (size_t i = 0; i < ARRAY_LEN(comparison); i++)
+                assert_field(json_at(b, "properties"), &comparison[i]);
+        assert_int_equal(json_len(json_path(a, "properties.spec.required")), 2);
+        assert_int_equal(json_len(json_path(b, "properties.spec.required")), 2);
+}
+
 /* One shape of progress and run for all kinds. */
 static void progress_and_run_are_the_same_for_all(void **state)
 {
@@ -351,6 +437,42 @@ static void progress_and_run_are_the_same_for_all(void **state)
         for (size_t i = 0; i < ARRAY_LEN(members); i++)
                 assert_true(json_equal(json_at(json_at(a, members[i]), "properties"),
                                        json_at(json_at(b, members[i]), "properties")));
+}
+
+/* Taken away as a whole: of an object whose members are owned one by one a server may leave a null, which it then refuses. */
+static void a_place_in_the_queue_is_one_thing(void **state)
+{
+        static const char *const crds[] = {DGDR_CRD, CUDA_CRD, AP_CRD, AC_CRD};
+
+        (void)state;
+        for (size_t k = 0; k < ARRAY_LEN(crds); k++) {
+                _cleanup_(doc_done) struct doc doc = DOC_INIT;
+                const struct json *queue = json_path(schema_of(load(&doc, crds[k])),
+                                                     "properties.status.properties.queue");
+
+                assert_string_equal(json_str_or(queue, "x-kubernetes-map-type", ""), "atomic");
+        }
+}
+
+/* Those of profilings and comparisons have more in it. */
+static void progress_and_run_of_algorithms_have_all_of_it(void **state)
+{
+        static const char *const members[] = {"progress", "run"}, *const crds[] = {AP_CRD, AC_CRD};
+        _cleanup_(doc_done) struct doc dgdr = DOC_INIT;
+        const char *below = "properties.status.properties";
+        const struct json *a = json_path(schema_of(load(&dgdr, DGDR_CRD)), below);
+
+        (void)state;
+        for (size_t k = 0; k < ARRAY_LEN(crds); k++) {
+                _cleanup_(doc_done) struct doc doc = DOC_INIT;
+                const struct json *b = json_path(schema_of(load(&doc, crds[k])), below);
+
+                for (size_t i = 0; i < ARRAY_LEN(members); i++)
+                        json_foreach (m, json_at(json_at(a, members[i]), "properties"))
+                                if (!json_equal(m, json_at(json_at(json_at(b, members[i]), "properties"),
+                                                           m->key)))
+                                        fail_msg("%s: %s.%s is another one", crds[k], members[i], m->key);
+        }
 }
 
 /* ---- what passes, and what does not */
@@ -401,6 +523,12 @@ static void the_examples_fit(void **state)
         assert_file_fits(CUDA_CRD, "examples/cudaexperiment.yaml");
         assert_file_fits(CUDA_CRD, "examples/seeds/kratos-vectoradd.yaml");
         assert_file_fits(PROFILE_CRD, "examples/seeds/kratos-workloadprofile.yaml");
+        assert_file_fits(AP_CRD, "examples/algorithmprofiling.yaml");
+        assert_file_fits(AC_CRD, "examples/algorithmcomparison.yaml");
+        assert_file_fits(AP_CRD, "examples/seeds/dprofiler-production-model-profiling.yaml");
+        assert_file_fits(AP_CRD, "examples/seeds/dprofiler-team-a-model-profiling.yaml");
+        assert_file_fits(AC_CRD, "examples/seeds/dprofiler-ab-testing-comparison.yaml");
+        assert_file_fits(AC_CRD, "examples/seeds/dprofiler-model-training-comparison.yaml");
 }
 
 /* Field for field: a person who follows the seed has what it shows. */
@@ -674,9 +802,13 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kinds_are_named_as_upstream_s),
         cmocka_unit_test(dgdr_s_columns_are_the_designs_and_ours),
         cmocka_unit_test(the_columns_of_experiments_and_profiles),
+        cmocka_unit_test(the_columns_of_profilings_and_comparisons),
+        cmocka_unit_test(what_upstream_has_of_a_profiling_and_a_comparison),
         cmocka_unit_test(dgdr_s_progress_is_the_designs),
         cmocka_unit_test(what_upstream_has_of_an_experiment_and_a_profile),
         cmocka_unit_test(progress_and_run_are_the_same_for_all),
+        cmocka_unit_test(a_place_in_the_queue_is_one_thing),
+        cmocka_unit_test(progress_and_run_of_algorithms_have_all_of_it),
         cmocka_unit_test(the_seeds_own_requests_fit),
         cmocka_unit_test(the_examples_fit),
         cmocka_unit_test(the_example_of_an_experiment_is_the_seed_s),

@@ -271,6 +271,34 @@ static void without_an_image_the_profiler_is_sonde_s_own(void **state)
         assert_int_equal(json_len(json_at(planned(r, &KUBE_ROLE, "profile-r"), "rules")), 1);
 }
 
+/* ---- before the run */
+
+static void one_that_waits_for_its_turn(void **state)
+{
+        static const struct admission second = {.position = 2,
+                                                .reason = "1 of 1 runs are under way (dgdr/a)"};
+        struct rig *r = *state;
+        const struct json *status;
+
+        r->view.type = &DGDR;
+        r->view.settings = &settings;
+        r->view.admission = &second;
+        r->view.request = parse(r,
+                                "{'metadata': {'name': 'r', 'namespace': 'ns', 'uid': 'uid-r', 'generation': "
+                                "1}, 'spec': {" SPEC "}}");
+        settled(r);
+        *vec_push(&r->answers) = (struct answer){.want = r->d.wants[0]}; /* nothing is known of its shape */
+        r->view.answers = r->answers.v;
+        r->view.n_answers = r->answers.n;
+        status = settled(r);
+        assert_string_equal(json_str(status, "state"), "Pending");
+        assert_string_equal(json_str(json_at(status, "queue"), "position"), "2");
+        assert_string_equal(reason_of(status, "Progressing"), "Queued");
+        assert_null(json_at(status, "run"));
+        assert_null(json_at(status, "progress"));
+        assert_int_equal(r->d.admission.stand, ADMISSION_WAITS);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -285,6 +313,7 @@ static const struct CMUnitTest tests[] = {
         T(temporary_deployments_are_the_profilers_while_it_runs),
         T(temporary_deployments_stay_until_the_profiler_has_ended),
         T(without_an_image_the_profiler_is_sonde_s_own),
+        T(one_that_waits_for_its_turn),
 };
 
 UNIT_MAIN(tests)

@@ -6,7 +6,7 @@ static void open_history(struct rig *r, const char *path)
 {
         struct err err = ERR_INIT;
 
-        r->history = history_open(r->api.net.loop, path, NULL, &err);
+        r->history = history_open(r->api.net.loop, &(struct history_config){.place = path}, NULL, &err);
         if (!r->history)
                 fail_msg("%s", err.text);
 }
@@ -123,6 +123,47 @@ static void priors_do_not_count_as_a_round(void **state)
                 api_refuse(api_find(&r->api, "GET", path), 404, "NotFound", NULL);
         }
         status_write(r);
+}
+
+/* More than a decision may want at once. */
+static void many_series_are_answered_in_one_go(void **state)
+{
+        static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+        struct rig *r = *state;
+        bool done = false;
+
+        open_history(r, ":memory:");
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+                const struct history_measure m[] = {{.series = names[i], .algorithm = "a", .n = 1, .time = 1},
+                                                    {.series = "9", .algorithm = "a", .n = 1, .time = 2}};
+                const struct history_row row = {
+                        .uid = names[i], .attempt = 1, .name = "n", .measures = m, .n_measures = 2};
+
+                r->mind.series[i] = names[i];
+                done = false;
+                history_record(r->history, &row, on_recorded, &done);
+                until(r, &done);
+        }
+        r->mind.n_series = ARRAY_LEN(names);
+        r->mind.shape = "shape";
+        r->mind.status = "{'done': true}";
+        begin(r);
+        status_write(r);
+        assert_int_equal(r->mind.points, 20);
+        assert_in_range(r->mind.decisions, 2, 4);
+}
+
+static void a_series_without_a_history_is_not_known(void **state)
+{
+        struct rig *r = *state;
+
+        r->mind.series[0] = "s";
+        r->mind.n_series = 1;
+        r->mind.status = "{'done': true}";
+        begin(r);
+        status_write(r);
+        assert_int_equal(r->mind.decisions, 1);
+        assert_int_equal(r->mind.points, 0);
 }
 
 static void freed_while_priors_are_loaded(void **state)
@@ -256,6 +297,8 @@ static const struct CMUnitTest tests[] = {
         T(an_empty_history_is_an_ordinary_state),
         T(what_is_in_memory_costs_no_second_call),
         T(priors_do_not_count_as_a_round),
+        T(many_series_are_answered_in_one_go),
+        T(a_series_without_a_history_is_not_known),
         T(freed_while_priors_are_loaded),
         F(a_row_is_committed_before_the_status),
         F(no_row_no_status),

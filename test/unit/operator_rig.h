@@ -14,6 +14,7 @@
 #define SAMPLES  "/apis/example.sonde.dev/v1/samples"
 #define IN_NS    "/apis/example.sonde.dev/v1/namespaces/ns/samples"
 #define MAPS     "/api/v1/configmaps"
+#define JOBS     "/apis/batch/v1/jobs"
 #define MAPS_NS  "/api/v1/namespaces/ns/configmaps"
 #define ACCOUNTS "/api/v1/namespaces/ns/serviceaccounts"
 #define EVENTS   "/apis/events.k8s.io/v1/namespaces/ns/events"
@@ -33,7 +34,9 @@ struct mind {
         const char *shape;  /* priors of it are wanted first; NULL: none */
         bool row;           /* to be recorded before the status */
         unsigned decisions;
-        unsigned prior_runs; /* that the last priors came from */
+        unsigned prior_runs;     /* that the last priors came from */
+        const char *series[10];  /* wanted, all at once */
+        size_t n_series, points; /* of all of them, as answered */
 };
 
 struct rig {
@@ -41,8 +44,9 @@ struct rig {
         struct mind mind;
         struct child_kind kinds[1];
         struct controller controller;
-        const struct controller *controllers[1];
+        const struct controller *controllers[2]; /* the second: NULL, or without children */
         struct operator* op;
+        struct admission_limits limits;
         struct history *history;
         char path[UNIT_DIR_LEN + 8]; /* of its file */
         struct request *watch, *maps_watch;
@@ -79,6 +83,23 @@ static inline void plan(const struct view *v, struct decision *d)
         }
 }
 
+static inline bool want_series(const struct view *v, struct decision *d, struct mind *m)
+{
+        bool all = true;
+
+        m->points = 0;
+        for (size_t i = 0; i < m->n_series; i++) {
+                const struct answer *answer = decide_want(
+                        d, v, &(struct want){.kind = WANT_SERIES, .name = m->series[i]});
+
+                all = all && answer;
+                for (size_t j = 0; answer && answer->series && j < answer->series->n; j++)
+                        m->points += answer->series->points[j].uid && answer->series->points[j].name &&
+                                     answer->series->points[j].value > 0;
+        }
+        return all;
+}
+
 static inline void settle(const struct view *v, struct decision *d)
 {
         static const struct history_row row = {.uid = "uid-s",
@@ -93,6 +114,8 @@ static inline void settle(const struct view *v, struct decision *d)
                 m->shape ? decide_want(d, v, &(struct want){.kind = WANT_PRIORS, .name = m->shape}) : NULL;
 
         if (m->shape && !answer)
+                return;
+        if (!want_series(v, d, m))
                 return;
         m->prior_runs = answer && answer->priors ? answer->priors->phases[0].runs : 0;
         if (m->row)
@@ -204,12 +227,14 @@ static inline void list_of(struct request *q, const char *kind, const char *item
 /* An operator that has seen the requests ITEMS (JSON, comma-separated) and MAPS, and leads. */
 static inline void begin_with(struct rig *r, const char *items, const char *maps)
 {
+        const char *children = r->kinds[0].type == &KUBE_JOB ? JOBS : MAPS;
         struct operator_config config = {.loop = r->api.net.loop,
                                          .kube = r->api.kube,
                                          .controllers = r->controllers,
-                                         .n_controllers = 1,
+                                         .n_controllers = r->controllers[1] ? 2 : 1,
                                          .instance = "test",
                                          .history = r->history,
+                                         .limits = r->limits,
                                          .may_send = rig_may_send,
                                          .arg = r};
 
@@ -217,11 +242,11 @@ static inline void begin_with(struct rig *r, const char *items, const char *maps
         if (!r->wait_to_lead)
                 operator_lead(r->op);
         api_refuse(api_find(&r->api, "GET", SAMPLES), 422, "Invalid", NULL); /* no WatchList here */
-        api_refuse(api_find(&r->api, "GET", MAPS), 422, "Invalid", NULL);
+        api_refuse(api_find(&r->api, "GET", children), 422, "Invalid", NULL);
         list_of(api_find(&r->api, "GET", SAMPLES), "Sample", items);
-        list_of(api_find(&r->api, "GET", MAPS), "ConfigMap", maps);
+        list_of(api_find(&r->api, "GET", children), r->kinds[0].type->kind, maps);
         r->watch = api_find(&r->api, "GET", SAMPLES);
-        r->maps_watch = api_find(&r->api, "GET", MAPS);
+        r->maps_watch = api_find(&r->api, "GET", children);
         api_stream(&r->api, r->watch);
         api_stream(&r->api, r->maps_watch);
 }

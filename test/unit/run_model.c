@@ -1,7 +1,7 @@
 /*
  * A run's controller in a world of chance: the Job's controller, the kubelet, the relay, people and the operator's own death
  * act in any order, and each watch shows what it shows when it likes. People suspend, resume, cancel and edit, nodes evict, and
- * time runs out. What must stay true is checked at every write.
+ * time runs out; in some worlds it is let in only when others have ended. What must stay true is checked at every write.
  *
  * SONDE_MODEL_SEED=N runs one world and tells its story.
  */
@@ -114,6 +114,7 @@ static void assert_same(const struct decision *x, const struct decision *y)
         assert_int_equal(x->events.n, y->events.n);
         assert_int_equal(x->n_wants, y->n_wants);
         assert_int_equal(x->again_at, y->again_at);
+        assert_int_equal(x->admission.stand, y->admission.stand);
         assert_true(!x->status == !y->status && (!x->status || json_equal(x->status, y->status)));
         assert_true(!x->row == !y->row);
 }
@@ -309,6 +310,17 @@ static void check_end(struct world *w, const struct json *status, const struct d
                 assert_true(!of || p->result_sent || !streq(of, p->name));
 }
 
+/* By its status: then it holds a slot whatever the limits say. */
+static bool is_under_way(const struct json *request)
+{
+        const struct json *status = json_at(request, "status"), *run = json_at(status, "run");
+
+        json_foreach (c, json_at(status, "conditions"))
+                if (streq(json_str(c, "type"), "Suspended") && streq(json_str(c, "status"), "True"))
+                        return false;
+        return json_str(run, "job") && !json_str(run, "outcome");
+}
+
 /* Attempts follow each other, none is lost, and what they cost is counted. */
 static void check_attempt(struct world *w, const struct json *was, const struct json *is,
                           const struct json *request)
@@ -325,6 +337,7 @@ static void check_attempt(struct world *w, const struct json *was, const struct 
                 return;
         }
         assert_true(before || now == 1);
+        assert_true(!w->limited || w->holds || is_under_way(request)); /* nobody begins before he is let in */
         assert_false(before && success_in(w, list_json(w, MAPS)));
         assert_null(job_named(w, json_str(is, "job")));
         assert_true(str_to_u64(str_of(json_str(json_at(request, "spec"), "image") + 1), &image));
@@ -348,6 +361,7 @@ static void write_status(struct world *w, const struct decision *d, const struct
                 assert_string_equal(json_str(was, "startedAt"), json_str(is, "startedAt"));
         assert_true(json_int(was, "attempt", 0) <= json_int(is, "attempt", 0));
         check_attempt(w, json_at(before, "run"), json_at(status, "run"), request);
+        assert_true(!json_at(status, "queue") || (w->limited && !w->holds && streq(phase, "Pending")));
         w->status = json_print(&w->arena, status);
         w->awaits[REQUESTS] = true;
         tell(w, "status", w->status);
@@ -386,6 +400,17 @@ static void crash(struct world *w)
         memset(w->seen, 0, sizeof(w->seen));
         memset(w->awaits, 0, sizeof(w->awaits));
         w->again_at = 0;
+        w->holds = false;
+}
+
+/* What the operator makes of it: see admission.h. */
+static void admit(struct world *w, const struct decision *d, const struct json *request)
+{
+        assert_true(!is_under_way(request) || d->admission.stand == ADMISSION_HOLDS || d->status);
+        if (d->admission.stand == ADMISSION_WAITS)
+                w->holds = w->holds || chance(w, 30);
+        else
+                w->holds = d->admission.stand == ADMISSION_HOLDS;
 }
 
 static void operate(struct world *w, bool may_crash)
@@ -394,14 +419,20 @@ static void operate(struct world *w, bool may_crash)
         static const struct testrun_settings settings = {.pod_image = "pod"};
         struct call c = {.w = w, .controller = testrun_controller(&settings)};
         bool dies = may_crash && chance(w, 5);
+        const struct admission place = {
+                .admitted = w->holds, .position = chance(w, 80), .reason = "others run"};
 
         for (size_t i = 0; i < SOURCES; i++)
                 if (!w->seen[i] || w->awaits[i])
                         return;
         w->decisions++;
         gather(&c);
+        if (w->limited)
+                c.view.admission = &place;
         decide_twice(&c, &d);
         carry_out(w, &c, &d, dies ? (unsigned)rng_below(&w->rng, 8) : UINT32_MAX);
+        if (w->limited)
+                admit(w, &d, c.view.request);
         if (dies)
                 crash(w);
         vec_done(&c.answers);
@@ -487,6 +518,7 @@ static void world_run(struct world *w, uint64_t seed, bool loud)
         w->retries = (unsigned)rng_below(&w->rng, 5);
         w->timeout = chance(w, 30) ? 10 + (unsigned)rng_below(&w->rng, 100) : 0;
         w->suspend = chance(w, 10);
+        w->limited = chance(w, 40);
         for (unsigned i = 0; i < STEPS; i++)
                 one_step(w, false);
         calm_down(w);
@@ -503,6 +535,7 @@ static void world_run(struct world *w, uint64_t seed, bool loud)
                         deliver(w, s);
                 operate(w, false);
         }
+        assert_false(w->holds);
         check_rest(w);
 }
 

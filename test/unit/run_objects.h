@@ -16,8 +16,9 @@
 #define POD_META(name, created)                                                                  \
         "'metadata': {'name': '" name "', 'uid': 'uid-" name "', 'creationTimestamp': '" created \
         "', 'annotations': {'kubectl.kubernetes.io/default-container': 'main'}, " BY_JOB "}"
-#define POD_SPEC                                                                                         \
-        "'spec': {'nodeName': 'n1', 'containers': [{'name': 'main', 'resources': {'limits': {'memory': " \
+#define POD_SPEC                                                                                          \
+        "'spec': {'nodeName': 'n1', 'containers': [{'name': 'main', 'image': 'workload:1', 'resources': " \
+        "{'limits': {'memory': "                                                                          \
         "'64Mi'}}}, {'name': 'relay'}]}"
 #define POD(status) "{" POD_META("p", "2026-11-15T11:00:00Z") ", " POD_SPEC ", 'status': {" status "}}"
 #define DYING(status)                                                                                        \

@@ -372,6 +372,29 @@ static void the_row(void **state)
         assert_int_equal(row->started, NOON - 59 * 60 * USEC_PER_SEC);
         assert_int_equal(row->finished, NOON - 5 * 60 * USEC_PER_SEC);
         assert_non_null(row->track);
+        assert_null(row->labels);
+        assert_null(row->spec_hash);
+}
+
+static void the_row_has_labels_image_and_spec_hash(void **state)
+{
+        struct rig *r = *state;
+        const struct history_row *row;
+
+        job(r, JOB("", ""));
+        pod(r, POD("'phase': 'Running', " STATES(RUNNING, RUNNING)));
+        status_map(r, FENCE("2", "uid-p", "9", "Succeeded"), FULL, "{'code': 0}");
+        see(r, RUN_LIFE_SUCCEEDED, NULL);
+        r->view.request = json_build(
+                &r->arena,
+                "{'metadata': {'name': 'r', 'namespace': 'ns', 'uid': 'uid-r', 'labels': {'team': 'a', "
+                "'app.kubernetes.io/name': 'x', 'k8s.io/y': 'z', 'sonde.dev/request': 'u', 'notk8s.io/a': "
+                "'b'}}, "
+                "'status': {'run': {'specHash': 'abc'}}}");
+        row = run_row(&r->view, &r->seen, "shape");
+        assert_string_equal(row->labels, "{\"team\":\"a\",\"notk8s.io/a\":\"b\"}");
+        assert_string_equal(row->spec_hash, "abc");
+        assert_string_equal(row->image, "workload:1");
 }
 
 static void a_row_of_a_wrong_clock(void **state)
@@ -423,6 +446,7 @@ static const struct CMUnitTest tests[] = {
         T(results_that_are_not_kept),
         T(a_row_of_a_wrong_clock),
         T(the_row),
+        T(the_row_has_labels_image_and_spec_hash),
         T(priors),
 };
 

@@ -14,8 +14,8 @@ static void what_is_kept_says_the_same(void **state)
         run_project_pod(p, &r->arena);
         assert_json(r, json_at(j, "spec"), "{'backoffLimit': 0, 'activeDeadlineSeconds': 600}");
         assert_json(r, json_at(p, "spec"),
-                    "{'nodeName': 'n1', 'containers': [{'name': 'main', 'resources': {'limits': {'memory': "
-                    "'64Mi'}}}, {'name': 'relay'}]}");
+                    "{'nodeName': 'n1', 'containers': [{'name': 'main', 'image': 'workload:1', "
+                    "'resources': {'limits': {'memory': '64Mi'}}}, {'name': 'relay'}]}");
         child_json(r, &KUBE_JOB, j);
         child_json(r, &KUBE_POD, p);
         server_agrees(r);

@@ -69,6 +69,7 @@ struct world {
         const char *seen[SOURCES]; /* what its caches hold: lists as JSON; NULL: not listed yet */
         bool awaits[SOURCES];      /* has written something that this one must show first */
         usec_t again_at;
+        bool limited, holds; /* runs are, and this one has a slot */
         unsigned decisions, rows;
         const char *final; /* the terminal status */
 };

@@ -99,6 +99,21 @@ static size_t entries(const struct dir *d)
 
 /* ---- what is written */
 
+static void what_is_used_goes_along(void **state)
+{
+        struct dir *d = *state;
+        const struct run_report report = {.phase = "Measuring",
+                                          .message = "x",
+                                          .gpus = -1,
+                                          .has_usage = true,
+                                          .memory_mb = 12.5,
+                                          .cpu_percent = 97};
+
+        assert_true(run_report(&d->reporter, &report));
+        assert_non_null(
+                strstr(text_of(d), "\"usage\": {\n    \"memoryMb\": 12.5,\n    \"cpuPercent\": 97\n  }"));
+}
+
 static void the_file_is_as_the_design_has_it(void **state)
 {
         struct dir *d = *state;
@@ -579,6 +594,7 @@ static void a_torn_file_is_refused_and_never_half_believed(void **state)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, dir_setup, dir_teardown)
 static const struct CMUnitTest tests[] = {
         TEST(the_file_is_as_the_design_has_it),
+        TEST(what_is_used_goes_along),
         TEST(a_run_ends),
         TEST(what_readers_would_cut_is_cut),
         TEST(what_is_no_utf8_and_no_phase_is_not_written),

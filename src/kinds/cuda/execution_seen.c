@@ -167,7 +167,9 @@ static bool explain_wait(struct sight *s, struct cuda_execution_seen *ret)
         } else if (p) {
                 ret->reason = run_pod_waits(s->v, p, &ret->sentence);
         } else if (!s->n) {
-                return run_pod_refused(s->v, s->d, s->job, &ret->reason, &ret->sentence);
+                bool over_quota;
+
+                return run_pod_refused(s->v, s->d, s->job, &ret->reason, &ret->sentence, &over_quota);
         }
         return true;
 }

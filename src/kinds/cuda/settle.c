@@ -12,6 +12,7 @@ static void begin_turn(struct cuda_turn *t, const struct view *v, struct decisio
         cuda_spec_read(v, &t->spec);
         cuda_run_read(v, &t->spec, &t->kind, &t->run);
         t->status = json_is(status, JSON_OBJECT) ? json_copy(v->arena, status) : json_object(v->arena);
+        json_remove(t->status, "queue"); /* where it still waits, that is told anew */
 }
 
 static bool is_phase(const struct cuda_turn *t, const char *phase)

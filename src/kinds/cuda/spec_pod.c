@@ -21,20 +21,6 @@ static size_t count_members(const struct json *of, const char *const *members)
 
 /* ---- environment */
 
-static bool is_variable(struct str name)
-{
-        if (!name.n || (name.p[0] >= '0' && name.p[0] <= '9'))
-                return false;
-        for (size_t i = 0; i < name.n; i++) {
-                char c = name.p[i];
-
-                if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
-                    c != '_' && c != '-' && c != '.')
-                        return false;
-        }
-        return true;
-}
-
 static void check_variable(struct wrongs *w, const struct json *variable, size_t i)
 {
         static const char *const sources[] = {"configMapKeyRef", "secretKeyRef", "fieldRef",
@@ -42,7 +28,7 @@ static void check_variable(struct wrongs *w, const struct json *variable, size_t
         const struct json *value = json_at(variable, "value"), *from = json_at(variable, "valueFrom");
         struct str name = json_text(json_at(variable, "name"));
 
-        if (!is_variable(name))
+        if (!name_of_variable(name))
                 wrong(w, at(w, "env", i, "name"), "%s is no name of a variable",
                       shown_json(w->arena, json_at(variable, "name")));
         else if (str_eq(name, STR("SONDE_RUN_DIR")))
@@ -58,30 +44,6 @@ static void check_variable(struct wrongs *w, const struct json *variable, size_t
 }
 
 /* ---- paths */
-
-/* What is wrong with it as a place in the program's container; NULL: nothing. */
-static const char *path_fault(const char *path)
-{
-        struct str rest = str_of(path);
-        bool first = true;
-
-        if (!path || *path != '/')
-                return "must be an absolute path";
-        if (strchr(path, ':'))
-                return "has a ':' in it, which no mount may have";
-        while (rest.p) {
-                struct str part = str_split(&rest, '/');
-
-                if (!part.n)
-                        continue;
-                if (str_eq(part, STR(".")) || str_eq(part, STR("..")))
-                        return "must be without '.' and '..'";
-                if (first && (str_eq(part, STR("sonde")) || str_eq(part, STR("shared"))))
-                        return "is in a directory of Sonde's own (/sonde, /shared), take another";
-                first = false;
-        }
-        return first ? "must not be the root of all" : NULL;
-}
 
 /* Mounted by one of the first N volumes. */
 static bool is_mounted(const struct json *volumes, size_t n, const char *path)
@@ -113,21 +75,11 @@ static bool is_taken(const struct json *volumes, size_t n, const char *name)
         return false;
 }
 
-static bool goes_up(const char *path)
-{
-        struct str rest = str_of(path);
-
-        while (rest.p)
-                if (str_eq(str_split(&rest, '/'), STR("..")))
-                        return true;
-        return false;
-}
-
 static void check_volume(struct wrongs *w, const struct json *volumes, const struct json *volume, size_t i)
 {
         static const char *const sources[] = {"persistentVolumeClaim", "configMap", "emptyDir", NULL};
         const char *name = json_str(volume, "name"), *path = json_str(volume, "mountPath");
-        const char *sub = json_str(volume, "subPath"), *fault = path_fault(path);
+        const char *sub = json_str(volume, "subPath"), *fault = mount_path_fault(path, true);
 
         if (!name || !name_valid(NAME_LABEL, str_of(name)))
                 wrong(w, at(w, "volumes", i, "name"), "%s is no name of a volume",
@@ -140,7 +92,7 @@ static void check_volume(struct wrongs *w, const struct json *volumes, const str
                       shown_json(w->arena, json_at(volume, "mountPath")), fault);
         else if (is_mounted(volumes, i, path))
                 wrong(w, at(w, "volumes", i, "mountPath"), "%s is there twice", shown(w->arena, path));
-        if (sub && (*sub == '/' || goes_up(sub)))
+        if (sub && (*sub == '/' || path_goes_up(sub)))
                 wrong(w, at(w, "volumes", i, "subPath"), "%s must be a path within the volume",
                       shown(w->arena, sub));
         if (count_members(volume, sources) != 1)
@@ -152,7 +104,7 @@ static void check_volume(struct wrongs *w, const struct json *volumes, const str
 
 static void check_file(struct wrongs *w, const struct cuda_spec *spec, const struct json *file, size_t i)
 {
-        const char *path = json_cstr(file), *fault = path_fault(path);
+        const char *path = json_cstr(file), *fault = mount_path_fault(path, true);
         size_t n = i;
 
         if (!fault && is_mounted(spec->volumes, SIZE_MAX, path))

@@ -224,7 +224,7 @@ static void tell_profiling(const struct view *v, const struct run_seen *seen, co
         switch (seen->life) {
         case RUN_LIFE_NONE:
                 decide_condition(v, status, "Profiling", "False", "Initializing",
-                                 "The profiling job is being set up");
+                                 seen->sentence ? seen->sentence : "The profiling job is being set up");
                 break;
         case RUN_LIFE_WAITING:
                 decide_condition(v, status, "Profiling", "False", "ProfilingRunning", sentence);

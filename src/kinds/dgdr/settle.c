@@ -42,6 +42,7 @@ static void begin_turn(struct turn *t, const struct view *v, struct decision *d)
         dgdr_spec_read(v, &t->spec);
         run_read(v, &t->kind, &t->run);
         t->status = json_is(status, JSON_OBJECT) ? json_copy(v->arena, status) : json_object(v->arena);
+        json_remove(t->status, "queue"); /* where it still waits, that is told anew */
         if (!t->run.changed)
                 json_set(v->arena, t->status, "backend", json_string(v->arena, t->spec.backend));
 }

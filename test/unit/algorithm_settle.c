@@ -1,0 +1,580 @@
+/*
+ * An AlgorithmProfiling or AlgorithmComparison from its creation to its end: phases, results, and what people do on the way.
+ */
+#include "unit/algorithm_world.h"
+
+#include <math.h>
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+#define Q          "'algorithmName': 'quick_sort', 'inputSize': 10"
+#define JOB_1      "dprofiler-r"
+#define JOB_2      "dprofiler-r-2"
+
+#define TIME(median) \
+        "'statistics': {'time': {'median': " median ", 'ciLow': 0.9, 'ciHigh': 1.1}, 'cpu': {'mean': 1}}"
+#define ENTRY(name, size, time)                                                                              \
+        "{'name': '" name "', 'type': 'sorting', 'size': " size ", 'n': 5, 'invalid': 1, 'invalidReasons': " \
+        "{'exit 3': 1}, 'executionTime': " time ", 'memoryUsage': 2, 'cpuUsage': 99.5, 'iterations': 5, "    \
+        "'metrics': {'swaps': 7, 'bad': 1e400, 'none': null}, 'throughput': 10, 'cost': 0.5, " TIME(         \
+                time) "}"
+#define RESULT(entries)                                                                                   \
+        "{'version': 1, 'unit': 'process in one pod', 'contended': false, 'pods': 1, 'machine': {'cpu': " \
+        "'Fast 1', "                                                                                      \
+        "'cpus': 2}, 'warnings': ['w', 5], 'algorithms': [" entries "]"
+#define GOOD RESULT(ENTRY("quick_sort", "10", "1.5")) "}"
+
+static void begin(struct world *w, const struct kube_type *type, const char *spec)
+{
+        request_of(&w->rig, type, spec, NULL);
+        come_to_rest(w);
+        assert_phase(w, "Pending");
+        assert_non_null(there(w, &KUBE_JOB, JOB_1));
+}
+
+static void runs(struct world *w, const char *job, unsigned attempt)
+{
+        probe_runs(w, job, attempt, "{'phase': 'Measuring', 'message': 'm'}");
+        come_to_rest(w);
+        assert_phase(w, "Running");
+}
+
+static void completes(struct world *w, const struct kube_type *type, const char *spec, const char *result)
+{
+        begin(w, type, spec);
+        runs(w, JOB_1, 1);
+        probe_succeeds(w, JOB_1, 1, result);
+        come_to_rest(w);
+}
+
+static void fails(struct world *w, const char *spec)
+{
+        begin(w, &ALGORITHMPROFILING, spec);
+        probe_fails(w, JOB_1, 1,
+                    "{'phase': 'Failed', 'message': 'm', 'reason': 'FrameworkUnavailable', 'error': 'ray is "
+                    "not there'}");
+        come_to_rest(w);
+        assert_phase(w, "Failed");
+}
+
+/* ---- the flow */
+
+static void a_profiling_from_begin_to_end(void **state)
+{
+        struct world *w = *state;
+        const struct json *s;
+
+        completes(w, &ALGORITHMPROFILING, Q ", 'iterations': 5", GOOD);
+        s = status_now(w);
+        assert_phase(w, "Completed");
+        assert_string_equal(json_str(s, "jobId"), JOB_1);
+        assert_string_equal(json_str(s, "startTime"), "2026-11-15T12:00:00Z");
+        assert_string_equal(json_str(s, "completionTime"), "2026-11-15T11:01:00Z");
+        assert_condition(s, "Ready", "True", "Succeeded");
+        assert_condition(s, "Stalled", "False", "Succeeded");
+        assert_condition(s, "Progressing", "False", "Succeeded");
+        assert_json(&w->rig, json_at(s, "results"),
+                    "{'executionTime': 1.5, 'memoryUsage': 2, 'cpuUsage': 99.5, 'n': 5, 'ciLow': 0.9, "
+                    "'ciHigh': 1.1, "
+                    "'iterations': 5, 'invalid': 1, 'metrics': {'swaps': 7}, 'throughput': 10, 'cost': 0.5}");
+        assert_json(&w->rig, json_at(s, "samplesRef"),
+                    "{'configMap': 'r-run-results', 'key': 'samples.json'}");
+        assert_json(&w->rig, json_at(s, "statistics"),
+                    "{'unit': 'process in one pod', 'contended': false, 'pods': 1, 'machine': {'cpu': 'Fast "
+                    "1', 'cpus': "
+                    "2}, 'warnings': ['w'], 'algorithms': [{'algorithmName': 'quick_sort', 'inputSize': 10, "
+                    "'n': 5, "
+                    "'invalid': 1, 'invalidReasons': {'exit 3': 1}, 'time': {'median': 1.5, 'ciLow': 0.9, "
+                    "'ciHigh': "
+                    "1.1}, 'cpu': {'mean': 1}}]}");
+        assert_int_equal(json_int(json_at(s, "progress"), "completedIterations", -1), 5);
+        assert_int_equal(json_int(json_at(s, "progress"), "totalIterations", -1), 5);
+        assert_null(there(w, &KUBE_CONFIGMAP, "r-run-status")); /* all that it told has been taken over */
+        assert_non_null(there(w, &KUBE_CONFIGMAP, "r-run-results"));
+        for (size_t i = 0; i < 3; i++)
+                assert_int_equal(count_events(w, (const char *[]){"Accepted", "Running", "Succeeded"}[i]), 1);
+}
+
+static void the_history_is_told(void **state)
+{
+        struct world *w = *state;
+        const struct history_measure *m;
+
+        completes(w, &ALGORITHMPROFILING, Q, GOOD);
+        assert_int_equal(w->rows, 1);
+        assert_string_equal(w->row->kind, "AlgorithmProfiling");
+        assert_string_equal(w->row->outcome, "Succeeded");
+        assert_string_equal(w->row->samples, "{\"columns\":[]}");
+        assert_says(w->row->machine, "Fast 1");
+        assert_string_equal(w->row->image, "sonde-pod");
+        assert_int_equal(w->row->n_measures, 1);
+        m = &w->row->measures[0];
+        assert_string_equal(m->series, "ns/quick_sort/sorting//10/Fast 1");
+        assert_float_equal(m->time, 1.5, 1e-9);
+        assert_float_equal(m->low, 0.9, 1e-9);
+        assert_float_equal(m->memory, 2e6, 1e-3);
+        assert_float_equal(m->cpu, 0.995, 1e-9);
+        assert_float_equal(m->cost, 0.5, 1e-9);
+}
+
+/* What was told to do something else is no slower run of the same. */
+static void what_is_done_is_in_the_series(void **state)
+{
+        static const char *const specs[] = {Q, Q ", 'parameters': {'pivot_strategy': 'first'}",
+                                            Q ", 'parameters': {'pivot_strategy': 'last'}",
+                                            Q ", 'iterations': 5"};
+        const char *series[ARRAY_LEN(specs)];
+        struct world *w = *state;
+
+        for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
+                void *other = NULL;
+
+                world_setup(&other);
+                completes(other, &ALGORITHMPROFILING, specs[i], GOOD);
+                series[i] = arena_strdup(&w->rig.arena, ((struct world *)other)->row->measures[0].series);
+                world_teardown(&other);
+        }
+        assert_string_equal(series[0], series[3]);
+        assert_string_not_equal(series[0], series[1]);
+        assert_string_not_equal(series[1], series[2]);
+        assert_true(str_has_prefix(str_of(series[1]), str_of(series[0])));
+}
+
+static void a_sweep_tells_every_size(void **state)
+{
+        struct world *w = *state;
+        const struct json *s, *sizes;
+
+        completes(w, &ALGORITHMPROFILING, Q ", 'inputSizes': [20]",
+                  RESULT(ENTRY("quick_sort", "10", "1") ", " ENTRY(
+                          "quick_sort", "20", "2")) ", 'scaling': [{'algorithm': 'quick_sort', 'exponent': "
+                                                    "1.1, 'ciLow': 1, 'ciHigh': 1.2, 'sizes': 2, "
+                                                    "'verdict': 'linear'}]}");
+        s = status_now(w);
+        sizes = json_path(s, "results.sizes");
+        assert_json(&w->rig, json_path(s, "results.executionTime"), "1");
+        assert_int_equal(json_len(sizes), 2);
+        assert_int_equal(json_int(json_index(sizes, 1), "inputSize", 0), 20);
+        assert_json(&w->rig, json_at(json_index(sizes, 1), "executionTime"), "2");
+        assert_json(&w->rig, json_path(s, "scaling[0].exponent"), "1.1");
+        assert_int_equal(w->row->n_measures, 2);
+}
+
+#define TWO                                                                                                 \
+        "'inputSize': 10, 'algorithms': [{'name': 'quick_sort'}, {'name': 'm', 'type': 'ml', 'framework': " \
+        "'spark'}]"
+
+static void a_comparison_with_one_that_failed(void **state)
+{
+        struct world *w = *state;
+        const struct json *s, *failed;
+
+        completes(
+                w, &ALGORITHMCOMPARISON, TWO,
+                RESULT(ENTRY("quick_sort", "10",
+                             "1.5") ", {'name': 'm', 'type': 'ml', 'framework': 'spark', 'size': 10, "
+                                    "'n': 0, 'invalid': 3, 'error': {'reason': 'FrameworkUnavailable', "
+                                    "'message': 'pyspark is not in "
+                                    "the image'}}") ", 'comparison': {'baseline': 'quick_sort', 'alpha': "
+                                                    "0.05, 'pairs': [{'of': 'time', 'a': 'm', 'b': "
+                                                    "'quick_sort', 'size': 10, 'ratio': 2, 'pAdjusted': 0.5, "
+                                                    "'effectSize': 0.1, 'verdict': 'inconclusive', "
+                                                    "'needed': 12}, {'of': 'memory', 'a': 'm', 'b': "
+                                                    "'quick_sort', 'size': 10, 'ratio': 9}], 'summary': 's', "
+                                                    "'pareto': {'memory': ['quick_sort', 5]}}, "
+                                                    "'recommendations': [{'kind': 'fastest', 'text': 't', "
+                                                    "'evidence': 'e', 'more': 1}]}");
+        s = status_now(w);
+        assert_phase(w, "Completed");
+        assert_string_equal(json_str(s, "comparisonId"), JOB_1);
+        assert_string_equal(json_cstr(json_path(s, "results[0].algorithmName")), "quick_sort");
+        failed = json_path(s, "results[1]");
+        assert_json(&w->rig, json_at(failed, "error"),
+                    "{'reason': 'FrameworkUnavailable', 'message': 'pyspark is not in the image'}");
+        assert_null(json_at(failed, "executionTime"));
+        assert_string_equal(json_str(failed, "framework"), "spark");
+        assert_string_equal(json_str(failed, "verdict"), "inconclusive");
+        assert_json(&w->rig, json_at(failed, "ratio"), "2");
+        assert_json(&w->rig, json_at(failed, "pValue"), "0.5");
+        assert_int_equal(json_int(json_path(s, "comparison.pairs[0]"), "needed", 0), 12);
+        assert_json(&w->rig, json_path(s, "comparison.pareto"), "{'memory': ['quick_sort']}");
+        assert_json(&w->rig, json_path(s, "recommendations[0]"),
+                    "{'kind': 'fastest', 'text': 't', 'evidence': 'e'}");
+        assert_int_equal(w->row->n_measures, 1);
+}
+
+static void what_a_framework_said(void **state)
+{
+        struct world *w = *state;
+
+        completes(w, &ALGORITHMPROFILING,
+                  "'algorithmName': 'm', 'algorithmType': 'ml', 'inputSize': 10, 'mlConfig': {'framework': "
+                  "'dask'}",
+                  RESULT("{'name': 'm', 'type': 'ml', 'framework': 'dask', 'size': 10, 'n': 1, "
+                         "'executionTime': 1, "
+                         "'mlResults': {'accuracy': 0.9, 'framework': 'dask', 'selectedFeatures': ['f1'], "
+                         "'bestParams': "
+                         "{'a': 1}, 'featureImportances': {'f1': 0.5}, 'trials': [{'params': {'a': 1}, "
+                         "'score': 0.9, "
+                         "'seconds': 1}], 'trainingLoss': 'low', 'parameters': {'n': 3}}}") "}");
+        assert_phase(w, "Completed");
+        assert_json(
+                &w->rig, json_path(status_now(w), "results.mlResults"),
+                "{'accuracy': 0.9, 'framework': 'dask', 'selectedFeatures': ['f1'], 'bestParams': {'a': 1}, "
+                "'featureImportances': {'f1': 0.5}, 'trials': [{'params': {'a': 1}, 'score': 0.9, 'seconds': "
+                "1}], "
+                "'parameters': {'n': 3}}");
+}
+
+/* ---- while it runs */
+
+static void progress_is_live(void **state)
+{
+        struct world *w = *state;
+        const struct json *progress;
+
+        begin(w, &ALGORITHMPROFILING, Q ", 'iterations': 10");
+        probe_runs(w, JOB_1, 1,
+                   "{'phase': 'Measuring', 'message': 'block 4/10: quick_sort, size 10', 'progress': "
+                   "{'currentStep': 4, "
+                   "'totalSteps': 10}, 'usage': {'memoryMb': 12.345, 'cpuPercent': 99.6}}");
+        come_to_rest(w);
+        progress = json_at(status_now(w), "progress");
+        assert_int_equal(json_int(progress, "completedIterations", -1), 3);
+        assert_int_equal(json_int(progress, "totalIterations", -1), 10);
+        assert_json(&w->rig, json_at(progress, "usage"), "{'memoryMb': 12, 'cpuPercent': 100}");
+        assert_string_equal(json_str(progress, "message"), "block 4/10: quick_sort, size 10");
+}
+
+/* ---- how it ends otherwise */
+
+static void the_probe_s_reason_is_told(void **state)
+{
+        struct world *w = *state;
+        const struct json *s;
+
+        fails(w, "'algorithmName': 'm', 'algorithmType': 'ml', 'inputSize': 10, 'mlConfig': {'framework': "
+                 "'ray'}");
+        s = status_now(w);
+        assert_condition(s, "Stalled", "True", "FrameworkUnavailable");
+        assert_condition(s, "Ready", "False", "FrameworkUnavailable");
+        assert_says(json_str(condition(s, "Ready"), "message"), "ray is not there");
+        assert_non_null(json_str(s, "completionTime"));
+        assert_int_equal(count_events(w, "FrameworkUnavailable"), 1);
+        assert_string_equal(w->row->outcome, "Failed");
+}
+
+static void a_failed_one_begins_anew_when_it_is_changed(void **state)
+{
+        struct world *w = *state;
+
+        fails(w, "'algorithmName': 'm', 'algorithmType': 'ml', 'inputSize': 10, 'mlConfig': {'framework': "
+                 "'ray'}");
+        come_to_rest(w); /* and does not by itself */
+        assert_phase(w, "Failed");
+        edit(&w->rig, "mlConfig", "{'framework': 'sklearn'}");
+        come_to_rest(w);
+        assert_phase(w, "Pending");
+        assert_non_null(there(w, &KUBE_JOB, JOB_2));
+        assert_null(json_at(status_now(w), "completionTime"));
+        assert_condition(status_now(w), "Stalled", "False", "InProgress");
+        runs(w, JOB_2, 2);
+        probe_succeeds(w, JOB_2, 2,
+                       RESULT("{'name': 'm', 'type': 'ml', 'size': 10, 'n': 1, 'executionTime': 1}") "}");
+        come_to_rest(w);
+        assert_phase(w, "Completed");
+        assert_string_equal(json_str(status_now(w), "jobId"), JOB_2);
+        assert_int_equal(w->rows, 2);
+}
+
+static void a_completed_one_refuses_a_change(void **state)
+{
+        struct world *w = *state;
+
+        completes(w, &ALGORITHMPROFILING, Q, GOOD);
+        edit(&w->rig, "inputSize", "20");
+        come_to_rest(w);
+        assert_phase(w, "Completed");
+        assert_condition(status_now(w), "SpecAccepted", "False", "SpecChangeRejected");
+        assert_int_equal(count_events(w, "SpecChangeRejected"), 1);
+        assert_null(there(w, &KUBE_JOB, JOB_2));
+        edit(&w->rig, "priority", "9"); /* that may be */
+        edit(&w->rig, "inputSize", "10");
+        come_to_rest(w);
+        assert_condition(status_now(w), "SpecAccepted", "True", "Accepted");
+}
+
+static void a_spec_that_cannot_be_run_is_refused_and_mended(void **state)
+{
+        struct world *w = *state;
+
+        request_of(&w->rig, &ALGORITHMPROFILING, "'algorithmName': 'no_sort', 'inputSize': 10", NULL);
+        come_to_rest(w);
+        assert_phase(w, "Failed");
+        assert_condition(status_now(w), "Stalled", "True", "Invalid");
+        assert_int_equal(count_events(w, "Invalid"), 1);
+        assert_int_equal(w->rig.children.n, 0);
+        edit(&w->rig, "algorithmName", "'quick_sort'");
+        come_to_rest(w);
+        assert_phase(w, "Pending");
+        assert_null(json_at(status_now(w), "completionTime"));
+        assert_non_null(there(w, &KUBE_JOB, JOB_1));
+}
+
+static void cancelled(void **state)
+{
+        struct world *w = *state;
+
+        begin(w, &ALGORITHMPROFILING, Q);
+        runs(w, JOB_1, 1);
+        edit(&w->rig, "cancel", "true");
+        come_to_rest(w);
+        assert_phase(w, "Cancelled");
+        assert_condition(status_now(w), "Stalled", "True", "Cancelled");
+        assert_null(there(w, &KUBE_JOB, JOB_1));
+        edit(&w->rig, "cancel", "false");
+        edit(&w->rig, "inputSize", "20");
+        come_to_rest(w);
+        assert_phase(w, "Cancelled"); /* for good */
+}
+
+static void cancelled_before_it_began(void **state)
+{
+        struct world *w = *state;
+
+        request_of(&w->rig, &ALGORITHMPROFILING, Q ", 'cancel': true", NULL);
+        come_to_rest(w);
+        assert_phase(w, "Cancelled");
+        assert_int_equal(w->rig.children.n, 0);
+}
+
+static void the_timeout_ends_it(void **state)
+{
+        struct world *w = *state;
+
+        begin(w, &ALGORITHMPROFILING, Q ", 'timeout': '1h'");
+        runs(w, JOB_1, 1);
+        w->rig.view.now = NOON + 3601 * USEC_PER_SEC;
+        come_to_rest(w);
+        assert_phase(w, "Failed");
+        assert_condition(status_now(w), "Stalled", "True", "DeadlineExceeded");
+        assert_null(there(w, &KUBE_JOB, JOB_1));
+}
+
+static void suspended_and_resumed(void **state)
+{
+        struct world *w = *state;
+
+        begin(w, &ALGORITHMPROFILING, Q);
+        runs(w, JOB_1, 1);
+        edit(&w->rig, "suspend", "true");
+        come_to_rest(w);
+        assert_phase(w, "Pending");
+        assert_condition(status_now(w), "Suspended", "True", "Suspended");
+        assert_null(there(w, &KUBE_JOB, JOB_1));
+        edit(&w->rig, "suspend", "false");
+        come_to_rest(w);
+        assert_non_null(there(w, &KUBE_JOB, JOB_2));
+}
+
+static void without_a_result_it_has_failed(void **state)
+{
+        static const char *const results[] = {NULL, "[]", "{'version': 1}", "{'algorithms': 5}"};
+        struct world *w = *state;
+
+        begin(w, &ALGORITHMPROFILING, Q);
+        for (size_t i = 0; i < ARRAY_LEN(results); i++) {
+                struct json *request = (struct json *)w->rig.view.request;
+                struct json *before = json_copy(&w->rig.arena, json_at(request, "status"));
+
+                probe_succeeds(w, JOB_1, 1, results[i]);
+                come_to_rest(w);
+                assert_phase(w, "Failed");
+                assert_condition(status_now(w), "Stalled", "True", "ResultMissing");
+                json_set(&w->rig.arena, request, "status", before);
+                come_to_rest(w);
+        }
+}
+
+/* ---- one pod after another */
+
+static void pods_follow_each_other(void **state)
+{
+        struct world *w = *state;
+
+        begin(w, &ALGORITHMPROFILING, Q ", 'pods': 2, 'iterations': 4");
+        runs(w, JOB_1, 1);
+        probe_succeeds(w, JOB_1, 1, "{'morePods': 1}");
+        come_to_rest(w);
+        assert_phase(w, "Running");
+        assert_non_null(there(w, &KUBE_JOB, JOB_2));
+        assert_json(&w->rig, json_at(status_now(w), "pods"), "{'done': 1, 'total': 2, 'attempt': 1}");
+        assert_int_equal(count_events(w, "NextPod"), 1);
+        assert_int_equal(json_int(json_at(status_now(w), "run"), "retries", -1), 0);
+        probe_runs(w, JOB_2, 2,
+                   "{'phase': 'Measuring', 'message': 'm', 'progress': {'currentStep': 3, 'totalSteps': 4}}");
+        come_to_rest(w);
+        assert_int_equal(json_int(json_at(status_now(w), "progress"), "completedIterations", -1), 6);
+        probe_succeeds(w, JOB_2, 2, GOOD);
+        come_to_rest(w);
+        assert_phase(w, "Completed");
+        assert_json(&w->rig, json_at(status_now(w), "pods"), "{'done': 2, 'total': 2, 'attempt': 2}");
+        assert_int_equal(w->rows, 1);
+}
+
+/* What the workload writes there itself does not keep the cluster busy for ever. */
+static void pods_come_to_an_end(void **state)
+{
+        struct world *w = *state;
+
+        begin(w, &ALGORITHMPROFILING, Q ", 'pods': 3");
+        probe_succeeds(w, JOB_1, 1, "{'morePods': 2}");
+        come_to_rest(w);
+        assert_non_null(there(w, &KUBE_JOB, JOB_2));
+        probe_succeeds(w, JOB_2, 2, "{'morePods': 2}");
+        come_to_rest(w);
+        assert_phase(w, "Failed");
+        assert_condition(status_now(w), "Stalled", "True", "ResultMissing");
+        assert_null(there(w, &KUBE_JOB, "dprofiler-r-3"));
+}
+
+static void the_next_pod_can_be_cancelled(void **state)
+{
+        struct world *w = *state;
+
+        begin(w, &ALGORITHMPROFILING, Q ", 'pods': 2");
+        edit(&w->rig, "suspend", "true");
+        probe_succeeds(w, JOB_1, 1, "{'morePods': 1}");
+        come_to_rest(w);
+        assert_phase(w, "Pending");
+        assert_null(there(w, &KUBE_JOB, JOB_2));
+        edit(&w->rig, "cancel", "true");
+        come_to_rest(w);
+        assert_phase(w, "Cancelled");
+}
+
+/* ---- after the end */
+
+static void it_goes_when_its_time_has_come(void **state)
+{
+        struct world *w = *state;
+
+        completes(w, &ALGORITHMPROFILING, Q ", 'ttlSecondsAfterFinished': 7200", GOOD);
+        assert_false(w->gone);
+        assert_true(w->rig.d.again_at > NOON);
+        w->rig.view.now = NOON + 2 * 3600 * USEC_PER_SEC;
+        turn(w);
+        assert_true(w->gone);
+}
+
+static void a_job_with_a_container_that_never_came_is_taken_away(void **state)
+{
+        struct world *w = *state;
+
+        completes(w, &ALGORITHMCOMPARISON, TWO, RESULT(ENTRY("quick_sort", "10", "1")) "}");
+        job_says(w, JOB_1, "{'active': 1}");
+        come_to_rest(w);
+        assert_null(there(w, &KUBE_JOB, JOB_1)); /* its end was an hour ago */
+        assert_phase(w, "Completed");
+}
+
+/* ---- the trend */
+
+static struct series_point points[40];
+
+static void history_of(struct world *w, size_t n, size_t good)
+{
+        for (size_t i = 0; i < n; i++)
+                points[i] = (struct series_point){.uid = "u",
+                                                  .name = arena_printf(&w->rig.arena, "run-%zu", i),
+                                                  .finished = NOON - (n - i) * 3600 * USEC_PER_SEC,
+                                                  .value = (i < good ? 1.0 : 1.5) + 0.001 * (double)(i % 3),
+                                                  .low = NAN,
+                                                  .high = NAN};
+        w->series = (struct series){points, n};
+}
+
+static void a_change_for_the_worse_is_told(void **state)
+{
+        struct world *w = *state;
+        const struct json *one;
+
+        history_of(w, 40, 31);
+        completes(w, &ALGORITHMPROFILING, Q, GOOD);
+        assert_condition(status_now(w), "PerformanceDegraded", "True", "Slower");
+        assert_says(json_str(condition(status_now(w), "PerformanceDegraded"), "message"),
+                    "the first such run is run-31");
+        one = json_path(status_now(w), "trend[0]");
+        assert_true(json_bool(one, "degraded", false));
+        assert_string_equal(json_str(one, "firstBadRun"), "run-31");
+        assert_int_equal(json_int(one, "runs", 0), 41);
+        assert_int_equal(count_events(w, "PerformanceDegraded"), 0); /* it was so before this run */
+}
+
+static void when_it_turns_there_is_an_event(void **state)
+{
+        struct world *w = *state;
+        size_t n = 31, events = 0;
+
+        for (; n < 40 && !events; n++) {
+                void *other = NULL;
+
+                world_setup(&other);
+                history_of(other, n, 30);
+                completes(other, &ALGORITHMPROFILING, Q, GOOD);
+                events = count_events(other, "PerformanceDegraded");
+                world_teardown(&other);
+        }
+        assert_int_equal(events, 1);
+        assert_in_range(n, 32, 39);
+        (void)w;
+}
+
+static void a_steady_one_is_said_to_be(void **state)
+{
+        struct world *w = *state;
+
+        history_of(w, 30, 0);
+        completes(w, &ALGORITHMPROFILING, Q, GOOD);
+        assert_condition(status_now(w), "PerformanceDegraded", "False", "Steady");
+        assert_int_equal(count_events(w, "PerformanceDegraded"), 0);
+}
+
+static void of_what_never_was_nothing_is_said(void **state)
+{
+        struct world *w = *state;
+
+        completes(w, &ALGORITHMPROFILING, Q, GOOD);
+        assert_null(condition(status_now(w), "PerformanceDegraded"));
+        assert_int_equal(json_int(json_path(status_now(w), "trend[0]"), "runs", 0), 1);
+        assert_null(json_path(status_now(w), "trend[0].degraded"));
+}
+
+static const struct CMUnitTest tests[] = {
+        TEST(a_profiling_from_begin_to_end),
+        TEST(the_history_is_told),
+        TEST(what_is_done_is_in_the_series),
+        TEST(a_sweep_tells_every_size),
+        TEST(a_comparison_with_one_that_failed),
+        TEST(what_a_framework_said),
+        TEST(progress_is_live),
+        TEST(the_probe_s_reason_is_told),
+        TEST(a_failed_one_begins_anew_when_it_is_changed),
+        TEST(a_completed_one_refuses_a_change),
+        TEST(a_spec_that_cannot_be_run_is_refused_and_mended),
+        TEST(cancelled),
+        TEST(cancelled_before_it_began),
+        TEST(the_timeout_ends_it),
+        TEST(suspended_and_resumed),
+        TEST(without_a_result_it_has_failed),
+        TEST(pods_follow_each_other),
+        TEST(pods_come_to_an_end),
+        TEST(the_next_pod_can_be_cancelled),
+        TEST(it_goes_when_its_time_has_come),
+        TEST(a_job_with_a_container_that_never_came_is_taken_away),
+        TEST(a_change_for_the_worse_is_told),
+        TEST(when_it_turns_there_is_an_event),
+        TEST(a_steady_one_is_said_to_be),
+        TEST(of_what_never_was_nothing_is_said),
+};
+
+UNIT_MAIN(tests)
