@@ -252,6 +252,24 @@ static bool too_late(const struct state *s, const struct pod *p)
         return p->finished && s->now >= p->finished - 1 + RELAY_PATIENCE;
 }
 
+static void leave_output(struct model *m, struct state *s, struct relay *r)
+{
+        struct jobs_part jobs = PART(m, s, jobs_part, JOBS);
+        const struct job *job = job_by_uid(&jobs, r->pod->job);
+        uint8_t spec = job ? job->spec : r->maps.data.spec;
+        uint8_t turns = m->subject->turns ? m->subject->turns(PART(m, s, request_part, REQUEST).spec) : 0;
+
+        r->maps.data.output = r->pod->uid;
+        if (!turns)
+                return;
+        if (spec != r->maps.data.spec)
+                r->maps.data.turns = 0; /* a checkpoint of another spec is not used */
+        if (r->maps.data.turns < turns)
+                r->maps.data.turns++;
+        r->maps.data.more = (uint8_t)(turns - r->maps.data.turns);
+        r->maps.data.spec = spec;
+}
+
 bool act_send_output(struct model *m, struct state *s, unsigned pod)
 {
         struct relay r;
@@ -261,14 +279,19 @@ bool act_send_output(struct model *m, struct state *s, unsigned pod)
             !r.maps.data.uid || r.maps.data.owner != r.maps.status.owner || too_late(s, r.pod) ||
             !is_of_account(m, s, r.pod->job))
                 return false;
-        r.maps.data.output = r.pod->uid;
+        leave_output(m, s, &r);
         r.inner->sent = 1;
         hidden_change(m, s, &r.hidden);
         part_change(m, s, MAPS, &r.maps);
         return true;
 }
 
-/* A success of an attempt that nobody has given up yet, nor is it of another spec. */
+static bool is_last_turn(const struct relay *r)
+{
+        return !r->maps.data.more || r->maps.data.output != r->pod->uid;
+}
+
+/* A success of an attempt that nobody has given up yet, nor is it of another spec, and none follows. */
 static void remember_success(struct model *m, struct state *s, const struct relay *r)
 {
         struct jobs_part jobs = PART(m, s, jobs_part, JOBS);
@@ -277,7 +300,8 @@ static void remember_success(struct model *m, struct state *s, const struct rela
         bool stale = m->subject->renews && job &&
                      job->spec != (PART(m, s, request_part, REQUEST).spec & SPEC_EDITED);
 
-        if (job && !stale && request_there(m, s, job->owner) && f->attempt == job->attempt && !f->outcome)
+        if (job && !stale && is_last_turn(r) && request_there(m, s, job->owner) &&
+            f->attempt == job->attempt && !f->outcome)
                 s->success = r->pod->uid;
 }
 
@@ -292,8 +316,8 @@ bool act_record(struct model *m, struct state *s, unsigned pod)
         good = r.inner->exit == EXIT_GOOD;
         if (good && !r.inner->sent && r.maps.data.uid) {
                 if (s->left[LEFT_MISHAP])
-                        return false;            /* first things first */
-                r.maps.data.output = r.pod->uid; /* nothing can come between the two */
+                        return false;   /* first things first */
+                leave_output(m, s, &r); /* nothing can come between the two */
         }
         r.maps.status.sequence++;
         r.maps.status.state = good ? RUN_SUCCEEDED : RUN_FAILED;

@@ -176,12 +176,27 @@ static enum done delete_map(struct model *m, struct state *s, const struct verdi
         return DONE;
 }
 
+static enum done delete_request(struct model *m, struct state *s, const struct verdict *v)
+{
+        if (PART(m, s, request_part, REQUEST).uid != v->owner)
+                return CONFLICT;
+        if (!m->subject->judge_deleted)
+                model_wrong(m, "the request is deleted");
+        else
+                m->subject->judge_deleted(m, s, facts_of(m, s));
+        people_forget(m, s);
+        await(m, s, REQUEST);
+        return DONE;
+}
+
 static enum done delete_one(struct model *m, struct state *s, const struct verdict *v, const struct op *op)
 {
         if (op->type == OF_JOB)
                 return delete_job(m, s, v, op);
         if (op->type == OF_STATUS_MAP || op->type == OF_DATA_MAP)
                 return delete_map(m, s, v, op);
+        if (op->type == OF_REQUEST)
+                return delete_request(m, s, v);
         if (op->type == OF_PRODUCT) {
                 model_wrong(m, "the product is deleted");
                 return DONE;
@@ -312,6 +327,13 @@ static enum done create_one(struct model *m, struct state *s, const struct verdi
         return DONE;
 }
 
+/* What is suspended or over has no slot any more. */
+static void give_back(const struct model *m, struct state *s, const struct facts *f)
+{
+        if (s->place == TURN_ADMITTED && (f->outcome || f->suspended))
+                s->place = TURN_SECOND;
+}
+
 /* Only over what was decided on. */
 static enum done write_status(struct model *m, struct state *s, const struct verdict *v, uint16_t status)
 {
@@ -326,6 +348,7 @@ static enum done write_status(struct model *m, struct state *s, const struct ver
         judge_status_written(m, s, status);
         r.status = status;
         part_change(m, s, REQUEST, &r);
+        give_back(m, s, facts_of(m, s));
         await(m, s, REQUEST);
         return DONE;
 }
@@ -400,7 +423,7 @@ const char *control_next_write(struct model *m, const struct state *s)
         static const char *const kinds[] = {"deletes", "creates", "writes the status", "applies",
                                             "writes the status of"};
         const struct subject *x = m->subject;
-        const char *const types[] = {"Job", x->status_map, x->data_map, "access", x->product};
+        const char *const types[] = {"Job", x->status_map, x->data_map, "access", x->product, "the request"};
         const struct op *op = s->task ? &m->verdicts.v[s->task - 1]->ops[s->step] : NULL;
 
         if (!op)
@@ -428,6 +451,7 @@ bool act_crash(struct model *m, struct state *s, unsigned arg)
         s->step = s->awaits = 0;
         s->again = 0;
         s->plain &= (uint8_t)~PLAIN_JUST_NOW;
+        s->place = s->place ? TURN_UNKNOWN : TURN_NONE;
         memcpy(s->seen, s->part, sizeof(s->seen));
         s->dirty = PART(m, s, request_part, REQUEST).uid != 0;
         if (memcmp(&before, s, sizeof(before)) == 0)

@@ -77,14 +77,14 @@ static void read_facts(const struct json *status, struct facts *f)
 }
 
 /* Which pod measured it is in the metrics. */
-static void show_output(struct arena *a, struct json *data, uint8_t pod)
+static void show_output(struct arena *a, struct json *data, const struct data_map *map)
 {
-        json_set(a, data, RUN_KEY_POD, json_string(a, arena_printf(a, "pod-%d", pod)));
+        json_set(a, data, RUN_KEY_POD, json_string(a, arena_printf(a, "pod-%d", map->output)));
         json_set(a, data, CUDA_SUMMARY_KEY,
                  json_string(a, arena_printf(a,
                                              "{\"boundType\": \"memory-bound\", \"metrics\": "
                                              "{\"smThroughput\": \"pod-%d\"}}",
-                                             pod)));
+                                             map->output)));
 }
 
 /* ---- the Jobs */
@@ -332,6 +332,7 @@ static const char *judge_phase(const struct model *m, const struct state *s, con
 
 const struct subject cuda_subject = {
         .controller = controller,
+        .crd = "deploy/crds/cudaexperiments.yaml",
         .state = "phase",
         .states = phases,
         .n_states = ARRAY_LEN(phases),

@@ -48,7 +48,7 @@ static struct json *show_spec(struct arena *a, uint8_t bits)
         return spec;
 }
 
-static void show_output(struct arena *a, struct json *data, uint8_t pod)
+static void show_output(struct arena *a, struct json *data, const struct data_map *map)
 {
         json_set(a, data, "config_with_planner.yaml",
                  json_string(a, arena_printf(a,
@@ -57,7 +57,7 @@ static void show_output(struct arena *a, struct json *data, uint8_t pod)
                                              "metadata:\n  name: whatever\n"
                                              "spec:\n  services:\n    Frontend:\n      replicas: 1\n"
                                              "      componentType: pod-%d\n",
-                                             pod)));
+                                             map->output)));
 }
 
 /* ---- the deployment */
@@ -120,6 +120,7 @@ static const char *judge_outcome(const struct model *m, const struct state *s, c
 
 const struct subject dgdr_subject = {
         .controller = controller,
+        .crd = "deploy/crds/dynamographdeploymentrequests.yaml",
         .state = "state",
         .states = states,
         .n_states = ARRAY_LEN(states),

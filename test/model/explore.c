@@ -40,7 +40,9 @@ static void describe(struct explorer *x, const struct state *s, struct origin st
                                               "somebody deletes the status ConfigMap",
                                               "somebody deletes the product",
                                               "somebody deletes the data ConfigMap",
-                                              "somebody makes the product himself"};
+                                              "somebody makes the product himself",
+                                              "the workload runs out of memory",
+                                              "others are admitted before it"};
         const struct action *a = &actions[step.action];
         const char *write = control_next_write(&x->m, s);
 

@@ -54,7 +54,8 @@ static const char *judge_conditions(const struct json *view, const struct json *
                 return "Ready contradicts Stalled or Progressing";
         if (is_true(new, "Progressing") && is_true(new, "Stalled"))
                 return "Progressing contradicts Stalled";
-        if (is_true(new, "Suspended") && (is_true(new, "Ready") || is_true(new, "Progressing")))
+        if (is_true(new, "Suspended") &&
+            (is_true(new, "Ready") || (is_true(new, "Progressing") && !json_at(new, "queue"))))
                 return "Suspended contradicts Ready or Progressing";
         return NULL;
 }
@@ -77,6 +78,11 @@ static const char *judge_progress(const struct json *old, const struct json *new
         return after < before ? "the percentage goes back within an attempt" : NULL;
 }
 
+static bool may_renew(const struct model *m, const struct facts *was)
+{
+        return m->subject->renews || (m->subject->revives && was->failed);
+}
+
 static const char *judge_run(struct model *m, const struct json *old, const struct json *new, bool has_row)
 {
         const struct json *was = json_at(old, "run"), *is = json_at(new, "run");
@@ -86,7 +92,7 @@ static const char *judge_run(struct model *m, const struct json *old, const stru
         if (!(m->subject->next[x->state] & 1U << y->state))
                 return arena_printf(&m->texts, "state %s follows %s", m->subject->states[y->state],
                                     m->subject->states[x->state]);
-        if (x->outcome && x->outcome != y->outcome && !(m->subject->renews && x->attempt < y->attempt))
+        if (x->outcome && x->outcome != y->outcome && !(may_renew(m, x) && x->attempt < y->attempt))
                 return "an outcome is taken back";
         if (x->attempt > y->attempt)
                 return "the attempt goes back";
@@ -101,6 +107,23 @@ static const char *judge_run(struct model *m, const struct json *old, const stru
         return NULL;
 }
 
+/* The server takes it, and keeps all of it. */
+static const char *judge_form(struct model *m, const struct json *view, const struct json *status)
+{
+        struct arena *a = &m->scratch;
+        struct json *object = json_copy(a, view);
+        struct schema_report report = {0};
+
+        json_set(a, object, "status", json_copy(a, status));
+        if (!m->schema)
+                return "there is no schema";
+        if (!schema_validate(m->schema, object, a, &report))
+                return arena_printf(&m->texts, "%s: %s", report.causes[0].field, report.causes[0].message);
+        schema_prune(m->schema, object, NULL);
+        return json_equal(json_at(object, "status"), status) ? NULL
+                                                             : "the schema does not know all of a status";
+}
+
 const char *judge_status(struct model *m, const struct json *view, const struct json *new, bool has_row,
                          usec_t now)
 {
@@ -112,6 +135,8 @@ const char *judge_status(struct model *m, const struct json *view, const struct 
                 return "observedGeneration is ahead of the request";
         if (observed < json_int(old, "observedGeneration", 0))
                 return "observedGeneration goes back";
+        if (!bad)
+                bad = judge_form(m, view, new);
         if (!bad)
                 bad = judge_progress(old, new);
         if (!bad && m->subject->judge_status)
@@ -135,6 +160,34 @@ void judge_status_written(struct model *m, const struct state *s, uint16_t after
                 model_wrong(m, "a success that was recorded by pod-%d is told as a failure", s->success);
         if (is->attempt > was->attempt)
                 model_wrong(m, "an attempt follows a success that was recorded by pod-%d", s->success);
+}
+
+/* ---- the limit on runs */
+
+static bool is_under_way(const struct json *status)
+{
+        const struct json *run = json_at(status, "run");
+
+        return json_at(run, "job") && !json_at(run, "outcome") && !is_true(status, "Suspended");
+}
+
+const char *judge_admission(const struct subject *subject, const struct view *v, const struct decision *d)
+{
+        const struct json *was = json_at(v->request, "status"), *is = d->status ? d->status : was;
+        bool told = json_at(json_at(is, "queue"), "position");
+
+        if (!is_under_way(was) && is_under_way(is) && !v->admission->admitted)
+                return "a run is begun that is not admitted";
+        if (is_under_way(is) && d->admission.stand != ADMISSION_HOLDS)
+                return "a run is under way, and holds no slot";
+        if (json_at(json_at(is, "run"), "outcome") && !subject->plain &&
+            d->admission.stand == ADMISSION_HOLDS)
+                return "a run is over, and holds a slot";
+        if (told && d->admission.stand != ADMISSION_WAITS)
+                return "a request is told its place, and does not wait";
+        if (d->status && !told && d->admission.stand == ADMISSION_WAITS)
+                return "a request waits, and is not told its place";
+        return NULL;
 }
 
 /* ---- Jobs */
@@ -195,7 +248,8 @@ void judge_state(struct model *m, const struct state *s)
                 active += r->uid && jobs->v[i].owner == r->uid && job_lives(m, s, &jobs->v[i]);
         if (active > 1)
                 model_wrong(m, "two Jobs of the request are active");
-        m->subject->judge_state(m, s);
+        if (m->subject->judge_state)
+                m->subject->judge_state(m, s);
 }
 
 /* ---- the end */

@@ -30,13 +30,17 @@ bool act_edit(struct model *m, struct state *s, unsigned edit)
                                        [EDIT_OWN] = SPEC_OWN};
         struct request_part r = PART(m, s, request_part, REQUEST);
 
-        if (!(m->scenario->edits & 1U << edit) || !r.uid || (r.spec & bits[edit]) || !spend(s, LEFT_EDIT))
+        if (!(m->scenario->edits & 1U << edit) || !r.uid)
+                return false;
+        if ((r.spec & bits[edit]) && !(edit == EDIT_OWN && m->subject->toggles))
+                return false;
+        if (!spend(s, LEFT_EDIT))
                 return false;
         if (edit == EDIT_WORKLOAD && m->subject->renews)
                 s->success = 0; /* it is of another workload, and may be dropped */
         if (edit == EDIT_OWN && m->subject->renews)
                 s->excused |= EXCUSED_PRODUCT;
-        set_spec(m, s, r.spec | bits[edit]);
+        set_spec(m, s, r.spec ^ bits[edit]);
         return true;
 }
 
@@ -51,14 +55,21 @@ bool act_resume(struct model *m, struct state *s, unsigned arg)
         return true;
 }
 
-bool act_delete(struct model *m, struct state *s, unsigned arg)
+void people_forget(struct model *m, struct state *s)
 {
         struct request_part r = PART(m, s, request_part, REQUEST);
 
-        if (!r.uid || !spend(s, LEFT_DELETE))
-                return false;
         part_change(m, s, REQUEST, &(struct request_part){.made = r.made});
         s->jobs_made = s->success = s->excused = s->late = s->plain = 0;
+        if (s->place)
+                s->place = TURN_UNKNOWN;
+}
+
+bool act_delete(struct model *m, struct state *s, unsigned arg)
+{
+        if (!PART(m, s, request_part, REQUEST).uid || !spend(s, LEFT_DELETE))
+                return false;
+        people_forget(m, s);
         return true;
 }
 
@@ -187,6 +198,37 @@ static bool make_own_product(struct model *m, struct state *s)
         return true;
 }
 
+/* `run` goes with its workload, and so nothing is known of how it ended. */
+static bool run_out_of_memory(struct model *m, struct state *s)
+{
+        struct pods_part pods = PART(m, s, pods_part, PODS);
+        struct pod *p = living_pod(&pods);
+
+        if (!p || p->work != WORK_RUNNING || p->plain)
+                return false;
+        p->work = WORK_ENDED;
+        p->code = CODE_KILLED;
+        p->finished = (uint16_t)(s->now + 1);
+        p->oom = 1;
+        part_change(m, s, PODS, &pods);
+        return true;
+}
+
+/* The operator decides anew whom it tells another place. */
+static bool move(struct state *s, uint8_t place)
+{
+        s->place = place;
+        s->dirty = 1;
+        return true;
+}
+
+bool act_advance(struct model *m, struct state *s, unsigned arg)
+{
+        if (!s->place || s->place == TURN_ADMITTED || !PART(m, s, request_part, REQUEST).uid)
+                return false;
+        return move(s, s->place + 1);
+}
+
 static bool befall(struct model *m, struct state *s, unsigned mishap)
 {
         switch ((enum mishap)mishap) {
@@ -208,6 +250,10 @@ static bool befall(struct model *m, struct state *s, unsigned mishap)
                 return delete_map(m, s, true);
         case MISHAP_OWN_PRODUCT:
                 return make_own_product(m, s);
+        case MISHAP_OOM:
+                return run_out_of_memory(m, s);
+        case MISHAP_OVERTAKEN:
+                return s->place > TURN_SECOND && move(s, TURN_SECOND);
         case MISHAPS:
                 break;
         }

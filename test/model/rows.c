@@ -20,6 +20,13 @@ static const struct row rows_of_all[] = {
         {USUAL, {"a Job that is deleted", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_JOB)}},
         {USUAL, {"a ConfigMap that is deleted", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_MAP)}},
         {USUAL, {"caches that are far behind", {1, 0, 0, 0, 0, 0}, .lagging = true}},
+        {QUICK,
+         {"a run that waits for its turn",
+          {0, 0, 0, 0, 1, 0},
+          .mishaps = BIT(MISHAP_OVERTAKEN),
+          .limited = true},
+         .later = 1},
+        {USUAL, {"a run that waits, and a crash", {0, 0, 0, 1, 0, 0}, .limited = true}, .later = 1},
         {USUAL, {"a run that is deleted, all bounds", {3, 0, 1, 2, 0, 0}}, .later = 1},
         {USUAL, {"a run that is edited, and a crash", {0, 1, 0, 1, 0, 0}, .edits = BIT(EDIT_WORKLOAD)}},
         {USUAL,
@@ -95,12 +102,16 @@ static enum form form_of_today(void)
         return (enum form)unit_extent(QUICK, USUAL, SOAK);
 }
 
-static bool is_asked_for(const struct subject *subject, const struct row *row, const char *name)
+bool rows_asked_for(enum form form, const char *name)
 {
         const char *only = getenv("MODEL_ONLY");
-        unsigned form = row->form + (subject->longer ? row->later : 0);
 
         return only ? strstr(name, only) != NULL : form <= form_of_today();
+}
+
+static bool is_asked_for(const struct subject *subject, const struct row *row, const char *name)
+{
+        return rows_asked_for(row->form + (subject->longer ? row->later : 0), name);
 }
 
 static void end_well(const struct subject *subject, const struct row *rows, size_t n, struct exploration *sum)
@@ -122,6 +133,13 @@ static void end_well(const struct subject *subject, const struct row *rows, size
                 sum->states += e.states;
                 sum->transitions += e.transitions;
         }
+}
+
+void rows_of_kind(const struct subject *subject, const struct row *rows, size_t n)
+{
+        struct exploration sum = {0};
+
+        end_well(subject, rows, n, &sum);
 }
 
 void rows_end_well(const struct subject *subject, const struct row *rows, size_t n)

@@ -22,6 +22,9 @@ struct row {
         const char *found; /* words of what a mistake must be found by; NULL: anything */
 };
 
+bool rows_asked_for(enum form form, const char *name); /* today, or by MODEL_ONLY */
+/* Those of the kind alone. */
+void rows_of_kind(const struct subject *subject, const struct row *rows, size_t n);
 /* Those of every kind first, and then those of the kind. */
 void rows_end_well(const struct subject *subject, const struct row *rows, size_t n);
 void rows_are_found(const struct subject *subject, const struct row *mistakes, size_t n);

@@ -24,6 +24,9 @@ const char *const bug_names[BUG_MAX_] = {
         [BUG_DEAF] = "the end of the plain Job is not noticed",
         [BUG_LEAKS] = "the product has no owner",
         [BUG_NO_MEASURES] = "the product is made, and its status forgotten",
+        [BUG_ONE_POD] = "the first pod's success is all",
+        [BUG_JUMPS] = "nobody waits for his turn",
+        [BUG_HASTY] = "what has ended goes at once",
 };
 
 static bool is(const struct model *m, enum bug bug)
@@ -142,10 +145,24 @@ void sabotage_view(struct model *m, struct view *v)
                 forget_ends(v);
 }
 
+static void set_of_spec(struct view *v, const char *member, int64_t number)
+{
+        v->request = json_copy(v->arena, v->request);
+        json_set(v->arena, json_at(v->request, "spec"), member, json_i64(v->arena, number));
+}
+
 void sabotage_settle(struct model *m, struct view *v)
 {
+        static const struct admission admitted = {.admitted = true, .reason = ""};
+
         if (is(m, BUG_LATE_WORD))
                 forget_end(m, v);
+        if (is(m, BUG_JUMPS))
+                v->admission = &admitted;
+        if (is(m, BUG_ONE_POD))
+                set_of_spec(v, "pods", 1);
+        if (is(m, BUG_HASTY))
+                set_of_spec(v, "ttlSecondsAfterFinished", 0);
 }
 
 /* What was True stays so. */

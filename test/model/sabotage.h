@@ -27,6 +27,10 @@ enum bug {
         BUG_DEAF,         /* the end of the plain Job is not noticed */
         BUG_LEAKS,        /* the product has no owner */
         BUG_NO_MEASURES,  /* the product is made, and its status forgotten */
+        /* Of kinds with several pods, and a time to live */
+        BUG_ONE_POD, /* the first pod's success is all */
+        BUG_JUMPS,   /* nobody waits for his turn */
+        BUG_HASTY,   /* what has ended goes at once */
         BUG_MAX_,
 };
 

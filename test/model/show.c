@@ -148,10 +148,13 @@ static struct json *container_statuses(struct model *m, struct arena *a, const s
 {
         static const int relay_codes[] = {0, 0, 0, 137};
         usec_t finished = at(p->finished ? (uint16_t)(p->finished - 1) : 0);
-        struct json *list = json_build(a, "[%p]",
-                                       (void *)container_json(a, container_of(m, p), p->work == WORK_RUNNING,
-                                                              p->work == WORK_ENDED, p->code, finished));
+        struct json *workload = container_json(a, container_of(m, p), p->work == WORK_RUNNING,
+                                               p->work == WORK_ENDED, p->code, finished);
+        struct json *list = json_build(a, "[%p]", (void *)workload);
 
+        if (p->oom)
+                json_set(a, json_at(json_at(workload, "state"), "terminated"), "reason",
+                         json_string(a, "OOMKilled"));
         if (!p->plain)
                 json_append(list, container_json(a, "relay", p->relay == RELAY_UP, p->relay > RELAY_UP,
                                                  relay_codes[p->relay], finished));
@@ -255,7 +258,7 @@ struct json *show_data_map(struct model *m, struct arena *a, const struct data_m
                                     (void *)meta);
 
         if (map->output)
-                m->subject->show_output(a, json_at(o, "data"), map->output);
+                m->subject->show_output(a, json_at(o, "data"), map);
         return o;
 }
 

@@ -13,12 +13,20 @@ enum { ACCESS_PART = PARTS }; /* beside the parts that are watched */
 /* What a decision depends on. */
 struct view_key {
         uint16_t seen[PARTS], server[PARTS] /* where it was looked at; else 0 */, now;
-        uint8_t mask, access[ACCESS_MAX], unused[6];
+        uint8_t mask, access[ACCESS_MAX], place, unused[5];
 };
 
 _Static_assert(sizeof(struct view_key) % 8 == 0, "no padding");
 
 /* ---- the view */
+
+/* What the operator tells of the queue, by place. */
+static const struct admission admissions[] = {
+        [TURN_UNKNOWN] = {.reason = ""},
+        [TURN_SECOND] = {.position = 2, .reason = "1 of 1 runs are under way (2 in other namespaces)"},
+        [TURN_FIRST] = {.position = 1, .reason = "1 of 1 runs are under way (1 in other namespaces)"},
+        [TURN_ADMITTED] = {.admitted = true, .reason = ""},
+};
 
 struct call {
         struct model *m;
@@ -80,7 +88,8 @@ static void gather(struct call *c)
                                 .children = c->children,
                                 .now = NOON + c->key->now * USEC_PER_SEC,
                                 .settings = c->m->controller.settings,
-                                .arena = c->arena};
+                                .arena = c->arena,
+                                .admission = c->key->place ? &admissions[c->key->place] : NULL};
         add_jobs_and_pods(c, r->uid);
         if (maps->data.uid && maps->data.owner == r->uid)
                 add_child(c, &KUBE_CONFIGMAP, show_data_map(c->m, c->arena, &maps->data));
@@ -229,7 +238,7 @@ static const struct answer *recall(void *arg, const struct want *want)
         struct answer *nothing = arena_new(c->arena, struct answer);
 
         nothing->want = *want;
-        return want->kind == WANT_PRIORS ? nothing : NULL;
+        return want->kind == WANT_PRIORS || want->kind == WANT_SERIES ? nothing : NULL;
 }
 
 /* False: more must be looked at. */
@@ -293,6 +302,8 @@ static int type_of(const struct model *m, const struct kube_type *type, const ch
                 return OF_DATA_MAP;
         if (type == x->product_type && streq(name, x->product))
                 return OF_PRODUCT;
+        if (type == m->controller.type && streq(name, "r"))
+                return OF_REQUEST;
         if (access_index(type) < ACCESS_MAX && streq(name, x->access))
                 return OF_ACCESS;
         return -1;
@@ -462,6 +473,8 @@ static void evaluate(struct model *m, const struct view_key *key, struct verdict
         if (decide(&c, &d)) {
                 sabotage_decision(m, &c.view, &d);
                 take_down(&c, &d, v);
+                if (!v->wrong && key->place)
+                        v->wrong = judge_admission(m->subject, &c.view, &d);
         }
         v->more = c.more;
         v->request = key->seen[REQUEST];
@@ -492,7 +505,7 @@ static struct verdict *verdict_of(struct model *m, const struct view_key *key)
 
 uint32_t verdict_decide(struct model *m, const struct state *s)
 {
-        struct view_key key = {.now = s->now};
+        struct view_key key = {.now = s->now, .place = s->place};
         struct verdict *v;
 
         memcpy(key.seen, s->seen, sizeof(key.seen));

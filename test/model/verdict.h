@@ -9,7 +9,7 @@ enum { OPS_MAX = 16, AGAIN_MAX = 60000 /* seconds since NOON */ };
 
 /* The last two are of the product: the object, and its status. */
 enum op_kind { OP_DELETE, OP_CREATE, OP_STATUS, OP_APPLY, OP_KEEP };
-enum op_type { OF_JOB, OF_STATUS_MAP, OF_DATA_MAP, OF_ACCESS, OF_PRODUCT };
+enum op_type { OF_JOB, OF_STATUS_MAP, OF_DATA_MAP, OF_ACCESS, OF_PRODUCT, OF_REQUEST };
 
 struct op {
         uint8_t kind, type, which /* of the access */, name, uid, attempt, pod, foreground;

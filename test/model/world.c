@@ -30,6 +30,7 @@ const struct action actions[] = {
         {"the garbage collection takes ConfigMaps and access", 1, true, act_collect_others},
         {"the garbage collection takes all that is left", 1, true, act_collect_rest},
         {"the product is good", 1, true, act_turn},
+        {"the queue moves on", 1, true, act_advance},
         {"somebody edits:", EDITS, false, act_edit},
         {"somebody resumes", 1, false, act_resume},
         {"somebody deletes the request", 1, false, act_delete},
@@ -176,12 +177,28 @@ uint16_t status_number(struct model *m, const struct json *status)
 
 /* ---- the beginning */
 
+static struct schema *schema_of(struct model *m)
+{
+        _cleanup_(doc_done) struct doc doc = DOC_INIT;
+        struct err err = ERR_INIT;
+        struct schema *s = NULL;
+
+        if (doc_read_yaml(&doc, m->subject->crd, 1 << 20, &err) == 0)
+                s = schema_new(
+                        json_path(json_first(json_path(doc.root, "spec.versions")), "schema.openAPIV3Schema"),
+                        &err);
+        if (!s)
+                model_wrong(m, "%s", err.text);
+        return s;
+}
+
 void model_init(struct model *m, const struct subject *subject, const struct scenario *scenario)
 {
         *m = (struct model){.subject = subject, .scenario = scenario, .controller = subject->controller()};
         for (size_t i = 0; i < POOLS; i++)
                 pool_init(&m->pools[i], part_sizes[i]);
         control_init(m);
+        m->schema = schema_of(m);
         *vec_push(&m->statuses) = (struct facts){.job = UINT8_MAX}; /* none */
 }
 
@@ -191,6 +208,7 @@ void model_done(struct model *m)
         for (size_t i = 0; i < POOLS; i++)
                 pool_done(&m->pools[i]);
         pool_done(&m->views);
+        schema_free(m->schema);
         vec_done(&m->statuses);
         map_done(&m->status_numbers);
         arena_done(&m->texts);
@@ -212,5 +230,6 @@ struct state model_begin(struct model *m)
                 s.part[PRODUCT] = part_number(m, PRODUCT, &m->own);
         memcpy(s.seen, s.part, sizeof(s.seen));
         memcpy(s.left, m->scenario->left, sizeof(s.left));
+        s.place = m->scenario->limited ? TURN_UNKNOWN : TURN_NONE;
         return s;
 }

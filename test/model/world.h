@@ -23,6 +23,7 @@
 #include "model/pool.h"
 
 #include "kinds/run_control.h"
+#include "json/schema.h"
 
 #define NOON ((usec_t)1794744000 * USEC_PER_SEC) /* 2026-11-15T12:00:00Z, when the world begins */
 
@@ -65,7 +66,8 @@ enum pod_phase { PHASE_GOES_ON, PHASE_SUCCEEDED, PHASE_FAILED };
 struct pod {
         uint8_t uid, job /* uid */, work, code, relay, phase, evicted, plain;
         uint16_t asked, finished; /* seconds since NOON, and 1; 0: not */
-        uint8_t unused_more[4];
+        uint8_t oom;              /* the kernel has ended its workload */
+        uint8_t unused_more[3];
 };
 
 struct pods_part {
@@ -81,7 +83,9 @@ struct status_map {
 };
 
 struct data_map {
-        uint8_t uid, owner, output /* uid of the pod that made it */, unused[5];
+        uint8_t uid, owner, output /* uid of the pod that made it */;
+        uint8_t spec, turns, more; /* what was measured, in how many pods, and how many are left */
+        uint8_t unused[2];
 };
 
 struct maps_part {
@@ -125,8 +129,11 @@ struct state {
         uint8_t excused;   /* bits: somebody took away what could have been known */
         uint8_t late;      /* the request is gone, and a decision was made that did not know it */
         uint8_t plain;     /* bits: what became of plain Jobs */
-        uint8_t unused;
+        uint8_t place;     /* where it stands in the queue */
 };
+
+/* TURN_NONE: runs are not limited. */
+enum { TURN_NONE, TURN_UNKNOWN, TURN_SECOND, TURN_FIRST, TURN_ADMITTED };
 
 enum { EXCUSED_RUN = 1, EXCUSED_PRODUCT = 2 };
 enum {
@@ -161,6 +168,7 @@ struct scenario {
         bool recreated;   /* somebody makes a request of the same name after the deletion */
         bool old_server;  /* the Jobs' controller makes another pod for one that was deleted */
         bool lagging;     /* caches may be behind by any number of changes; otherwise by one */
+        bool limited;     /* a run begins when it is admitted */
         unsigned bug;     /* of sabotage.h; 0: none */
 };
 enum edit { EDIT_WORKLOAD, EDIT_SUSPEND, EDIT_CANCEL, EDIT_OWN, EDITS };
@@ -174,6 +182,8 @@ enum mishap {
         MISHAP_DELETE_PRODUCT,
         MISHAP_DELETE_DATA,
         MISHAP_OWN_PRODUCT, /* somebody makes it himself */
+        MISHAP_OOM,
+        MISHAP_OVERTAKEN, /* others are admitted before it */
         MISHAPS
 };
 
@@ -194,6 +204,7 @@ struct model {
         struct pool views;       /* that were decided on */
         VEC(struct verdict *) verdicts;
         struct arena scratch;
+        struct schema *schema;
         size_t evaluations;
         const char *wrong; /* what is wrong with the last step; NULL: nothing */
 };
@@ -201,6 +212,7 @@ struct model {
 /* What is the kind's own. */
 struct subject {
         struct controller (*controller)(void);
+        const char *crd;           /* its file */
         const char *state;         /* the member of the status that has it */
         const char *const *states; /* its words, by number; the first is none */
         size_t n_states;
@@ -208,16 +220,18 @@ struct subject {
         /* Names; of the Jobs the first one. The request's name is "r". */
         const char *job, *status_map, *data_map, *access, *product;
         const struct kube_type *product_type;
-        bool owned;  /* the product is the request's: kept as planned, with its status, and gone with it */
-        bool renews; /* a changed spec begins anew after an outcome */
-        bool longer; /* more happens, and so there are more states */
+        bool owned;   /* the product is the request's: kept as planned, with its status, and gone with it */
+        bool renews;  /* a changed spec begins anew after an outcome */
+        bool revives; /* the same, after a failure alone */
+        bool toggles; /* the kind's own edit can be taken back */
+        bool longer;  /* more happens, and so there are more states */
         const char *container, *plain;    /* the first of a pod of the run, and of a plain Job's */
         const char *edited, *own, *story; /* the edits of the spec, and the product, for the story */
 
         void (*read_facts)(const struct json *status, struct facts *f);
         struct json *(*show_spec)(struct arena *a, uint8_t bits);
-        void (*show_output)(struct arena *a, struct json *data,
-                            uint8_t pod); /* adds what it leaves in the data ConfigMap */
+        /* Adds what a pod has left in the data ConfigMap. */
+        void (*show_output)(struct arena *a, struct json *data, const struct data_map *map);
         struct json *(*show_product)(struct model *m, struct arena *a, const struct product_part *p);
         /* Lists that are looked up: nodes, products. NULL: there are none. */
         struct json *(*show_list)(struct model *m, struct arena *a, const struct kube_type *type,
@@ -225,14 +239,17 @@ struct subject {
         /* What is in the Job and in the product that are to be made. The first may be NULL. */
         void (*read_job)(const struct json *job, struct op *op);
         void (*read_product)(struct model *m, const struct must_exist *e, struct op *op);
+        /* How many pods, one after another, measure what is asked for. NULL: one. */
+        uint8_t (*turns)(uint8_t spec);
         /* What happens to the product by itself; what somebody makes for himself. False: nothing. May be NULL. */
         bool (*product_turns)(struct product_part *p);
         void (*make_own)(struct model *m, struct product_part *p);
 
-        /* What must be true of the kind alone, see judge.c; but for the last two they may be NULL. */
+        /* What must be true of the kind alone, see judge.c; but for the last one they may be NULL. */
         const char *(*judge_status)(const struct json *old, const struct json *new);
         void (*judge_written)(struct model *m, const struct state *s, const struct facts *is);
         void (*judge_created)(struct model *m, const struct state *s, const struct job *job);
+        void (*judge_deleted)(struct model *m, const struct state *s, const struct facts *f); /* by itself */
         void (*judge_state)(struct model *m, const struct state *s);
         const char *(*judge_settled)(const struct model *m, const struct state *s, const struct facts *f);
 };
@@ -326,6 +343,8 @@ bool act_resume(struct model *m, struct state *s, unsigned arg);
 bool act_delete(struct model *m, struct state *s, unsigned arg);
 bool act_recreate(struct model *m, struct state *s, unsigned arg);
 bool act_mishap(struct model *m, struct state *s, unsigned mishap);
+bool act_advance(struct model *m, struct state *s, unsigned arg);
+void people_forget(struct model *m, struct state *s); /* the request is gone */
 /* control.c */
 bool act_deliver(struct model *m, struct state *s, unsigned part);
 bool act_decide(struct model *m, struct state *s, unsigned arg);
@@ -343,6 +362,8 @@ void model_wrong(struct model *m, const char *fmt, ...) _printf_(2, 3);
 /* The text of what is wrong with writing NEW over OLD (with VIEW's generation), or NULL. */
 const char *judge_status(struct model *m, const struct json *view, const struct json *new, bool has_row,
                          usec_t now);
+/* The same of what a decision has to do with the limit on runs. */
+const char *judge_admission(const struct subject *subject, const struct view *v, const struct decision *d);
 void judge_status_written(struct model *m, const struct state *s, uint16_t after);
 void judge_job_created(struct model *m, const struct state *s, const struct job *job);
 void judge_state(struct model *m, const struct state *s);
