@@ -228,6 +228,16 @@ static void begin_anew(struct algorithm_turn *t)
         json_remove(t->status, "pods");
 }
 
+/* An attempt begins, and what earlier ones have measured does not count for it: edited, or resumed or followed by another spec. */
+static bool is_of_another_spec(const struct algorithm_turn *t)
+{
+        const struct json *before = json_at(json_at(t->v->request, "status"), "run"),
+                          *now = json_at(t->status, "run");
+
+        return json_int(before, "attempt", 0) != json_int(now, "attempt", 0) &&
+               !streq(json_str(before, "specHash"), json_str(now, "specHash"));
+}
+
 static void settle_run(struct algorithm_turn *t)
 {
         const struct priors *priors = NULL;
@@ -243,7 +253,7 @@ static void settle_run(struct algorithm_turn *t)
                 return;
         if (result)
                 tell_pods(t, result);
-        if (streq(seen.reason, "Edited") || is_phase(t, "Failed"))
+        if (is_of_another_spec(t) || is_phase(t, "Failed"))
                 begin_anew(t);
         run_progress(t->v, t->d, &seen, priors, t->status);
         algorithm_tell_progress(t, &seen);
