@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         if (!z)
                 return 0;
-        for (int64_t t = -(int64_t)1 << 34; t < (int64_t)1 << 34; t += (int64_t)1 << 29)
+        for (int64_t t = -((int64_t)1 << 34); t < (int64_t)1 << 34; t += (int64_t)1 << 29)
                 REQUIRE(zone_offset(z, t) < 26 * 3600 && zone_offset(z, t) > -26 * 3600);
         REQUIRE(cron_parse(str_of("30 2 * * *"), &c, NULL) == 0);
         next = cron_next(&c, z, 1790000000);

@@ -71,6 +71,7 @@ static void the_task_decides_the_size_of_the_data(void **state)
                 {"'task': 'hyperparameter_tuning'", "hyperparameter_tuning", 5000, 50, 0},
                 {"'task': 'distributed_training', 'nFeatures': 150", "distributed_training", 100000, 150, 0},
                 {"'datasetSize': 7, 'nSelect': 3", "feature_selection", 7, 100, 3},
+                {"'nFeatures': 5, 'nSelect': 20", "feature_selection", 10000, 5, 5},
         };
         struct rig *r = *state;
 

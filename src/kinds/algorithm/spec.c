@@ -5,7 +5,7 @@
  */
 #include "kinds/algorithm/spec_internal.h"
 
-enum { SEED_DEFAULT = 1, PODS_MAX = 20 };
+enum { SEED_DEFAULT = 1, PODS_MAX = 20, N_SELECT_DEFAULT = 20 };
 enum { ITERATIONS_MAX = 10000, WARMUP_MAX = 1000, SIZE_MAX_ = 1000000000 };
 
 #define MIN_EFFECT_DEFAULT 0.02
@@ -62,7 +62,7 @@ static int64_t default_rows(const struct algorithm_spec *spec, const char *task)
 static void read_ml(const struct algorithm_spec *spec, struct algorithm_entry *e)
 {
         const struct json *ml = json_at(e->json, "mlConfig");
-        int64_t rows, features, select = json_int(ml, "nSelect", 20);
+        int64_t rows, features, select = json_int(ml, "nSelect", N_SELECT_DEFAULT);
 
         e->framework = text_or(ml, "framework", text_or(e->json, "framework", "sklearn"));
         e->task = text_or(ml, "task", spec->comparison ? NULL : "feature_selection");
@@ -71,6 +71,8 @@ static void read_ml(const struct algorithm_spec *spec, struct algorithm_entry *e
         features = json_int(ml, "nFeatures", 0);
         e->dataset_size = rows > 0 ? rows : default_rows(spec, e->task);
         e->n_features = features > 0 ? features : streq(e->task, "hyperparameter_tuning") ? 50 : 100;
+        if (select == N_SELECT_DEFAULT) /* which the server may have filled in */
+                select = MIN(select, e->n_features);
         if (streq(e->task, "feature_selection") && !json_at(e->parameters, "n_select"))
                 e->n_select = MAX(select, (int64_t)1);
 }
