@@ -320,9 +320,10 @@ static int run(struct up *up, struct local_config *config)
 static bool has_work(const struct resources *r)
 {
         for (size_t i = 0; i < r->list.n; i++) {
-                const char *kind = json_str(r->list.v[i].object, "kind");
+                const char *name = json_str(r->list.v[i].object, "kind");
+                const struct kind *kind = kinds_find(json_str(r->list.v[i].object, "apiVersion"), name);
 
-                if (streq(kind, "Job") || kinds_find(json_str(r->list.v[i].object, "apiVersion"), kind))
+                if (streq(name, "Job") || (kind && !kind->result))
                         return true;
         }
         return false;

@@ -309,7 +309,7 @@ bool up_requests_add(struct up_requests *r, const struct json *object)
         const struct json *stalled;
         struct request *q;
 
-        if (!kind || !uid)
+        if (!kind || kind->result || !uid)
                 return false;
         if (by_uid(r, uid))
                 return true;

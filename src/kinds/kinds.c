@@ -1,5 +1,7 @@
 #include "kinds/kinds.h"
 
+#include <strings.h>
+
 static struct controller make_dgdr(const struct kinds_settings *settings)
 {
         return dgdr_controller(&settings->dgdr);
@@ -26,21 +28,30 @@ static const char *const algorithm_final[] = {"Completed", "Cancelled", NULL};
 
 static const struct {
         struct kind kind;
-        struct controller (*make)(const struct kinds_settings *settings);
+        struct controller (*make)(const struct kinds_settings *settings); /* NULL: of a result */
 } table[] = {
-        {{&DGDR, "dgdr", "state", dgdr_final}, make_dgdr},
-        {{&CUDAEXPERIMENT, "cudaexp", "phase", cuda_final}, make_cuda},
-        {{&ALGORITHMPROFILING, "ap", "phase", algorithm_final}, make_profiling},
-        {{&ALGORITHMCOMPARISON, "ac", "phase", algorithm_final}, make_comparison},
+        {{&DGDR, "dgdr", NULL, "state", dgdr_final}, make_dgdr},
+        {{&CUDAEXPERIMENT, "cudaexp", "cuda", "phase", cuda_final}, make_cuda},
+        {{&ALGORITHMPROFILING, "ap", "prof", "phase", algorithm_final}, make_profiling},
+        {{&ALGORITHMCOMPARISON, "ac", "comp", "phase", algorithm_final}, make_comparison},
+        {{&WORKLOADPROFILE, "wprof", NULL, NULL, NULL, .result = true}, NULL},
 };
 
 _Static_assert(ARRAY_LEN(table) <= KINDS_MAX, "the callers have room for all kinds");
 
 size_t kinds_controllers(const struct kinds_settings *settings, struct controller ret[KINDS_MAX])
 {
+        size_t n = 0;
+
         for (size_t i = 0; i < ARRAY_LEN(table); i++)
-                ret[i] = table[i].make(settings);
-        return ARRAY_LEN(table);
+                if (table[i].make)
+                        ret[n++] = table[i].make(settings);
+        return n;
+}
+
+const struct kind *kinds_at(size_t i)
+{
+        return i < ARRAY_LEN(table) ? &table[i].kind : NULL;
 }
 
 /* GROUP/VERSION, of a type that is in a group. */
@@ -56,5 +67,30 @@ const struct kind *kinds_find(const char *api_version, const char *kind)
         for (size_t i = 0; api_version && kind && i < ARRAY_LEN(table); i++)
                 if (is_of(str_of(api_version), table[i].kind.type) && streq(kind, table[i].kind.type->kind))
                         return &table[i].kind;
+        return NULL;
+}
+
+static bool is_word(struct str word, const char *name)
+{
+        return name && word.n == strlen(name) && strncasecmp(word.p, name, word.n) == 0;
+}
+
+/* PLURAL.GROUP, as kubectl takes it. */
+static bool is_qualified(struct str word, const struct kube_type *type)
+{
+        struct str plural = str_split(&word, '.');
+
+        return is_word(plural, type->plural) && is_word(word, type->group);
+}
+
+const struct kind *kinds_named(struct str word)
+{
+        for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+                const struct kind *k = &table[i].kind;
+
+                if (is_word(word, k->label) || is_word(word, k->alias) || is_word(word, k->type->kind) ||
+                    is_word(word, k->type->plural) || is_qualified(word, k->type))
+                        return k;
+        }
         return NULL;
 }

@@ -14,6 +14,7 @@
  *   run_job.h      what every plan shares: the objects of a run
  *   run_seen.h     what every settle shares: what they say about it
  *   wrongs.h       what is wrong with a spec
+ *   summary.h      an object of any kind as a row, for people and other programs
  *
  * What it must not do: ask for the clock, randomness or the network (everything a decision may use is passed in, see
  * src/decide/); remember anything between two calls; make up a name that a second call would not make again.
@@ -35,14 +36,20 @@ struct kinds_settings {
 struct kind {
         const struct kube_type *type;
         const char *label; /* how it is told in a line: "dgdr" */
+        const char *alias; /* another short name of it; NULL: none */
         const char *state; /* the member of status that says where it is: "state" */
         /* Values of that in which it stays whatever its spec says; NULL ends. */
         const char *const *final_states;
+        bool result; /* what another kind's run left: nothing is carried out for it */
 };
 
 enum { KINDS_MAX = 8 };
 
 /* The controller of every kind, in RET, and how many those are. SETTINGS must outlive them. */
 size_t kinds_controllers(const struct kinds_settings *settings, struct controller ret[KINDS_MAX]);
+/* All of them, results included: the I-th, NULL behind the last one. */
+const struct kind *kinds_at(size_t i);
 /* Our kind of an object with these two, or NULL. */
 const struct kind *kinds_find(const char *api_version, const char *kind);
+/* The kind that a person means by this word: label, kind, singular, plural, short name or plural.group, in any case; or NULL. */
+const struct kind *kinds_named(struct str word);
