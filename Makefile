@@ -17,7 +17,7 @@ build: ## build the programs into build/
 	@scripts/build programs
 
 test: ## all tests: unit, structure, fuzzers for 15 s each, and those on a real control plane
-	@scripts/deps build test cluster
+	@scripts/deps build test cluster image
 	@scripts/build plain asan fuzz
 	@scripts/npm
 	@test/cluster/cluster build
@@ -29,7 +29,7 @@ test-quick: ## the tests without a control plane, in under 20 s
 	@test/run --level quick
 
 soak: ## all tests in their long forms: 1 000 fault schedules, 10 minutes of churn, 10 minutes a fuzzer
-	@scripts/deps build test cluster
+	@scripts/deps build test cluster image
 	@scripts/build plain asan fuzz
 	@scripts/npm
 	@test/cluster/cluster build
@@ -50,10 +50,10 @@ lint: ## formatter, clang-tidy, cppcheck, shellcheck
 	@scripts/deps build test lint
 	@scripts/lint
 
-image: ## the pod's image as an archive, build/sonde-pod.tar (no Docker needed)
-	@scripts/deps build
+image: ## the images as archives in build/images, each with its SBOM (no Docker needed); NAME=sonde-pod for one
+	@scripts/deps build image
 	@scripts/build programs
-	@scripts/image build/sonde-pod build/sonde-pod.tar
+	@scripts/images $(NAME)
 
 clean: ## remove build/
 	@rm -rf build
