@@ -308,13 +308,15 @@ static bool check(const struct request *q, char **program)
 
 int cmd_ncu(int argc, char **argv)
 {
-        struct request q = {0};
+        const char *rule = getenv("SONDE_NCU_RULE");
+        struct request q = {.rule = rule && *rule ? rule : NULL};
         const struct option_def options[] = {
                 {"import", 0, "FILE", "read what ncu or its window wrote; - is standard input", OPT_STR,
                  &q.import},
                 {"output", 'o', "FORMAT", "json: all that is known (a short table)", OPT_STR, &q.output},
-                {"rule", 0, "RULE", "sol: NVIDIA's Speed of Light; upstream: KRATOS' 70/70/30 (sol)", OPT_STR,
-                 &q.rule},
+                {"rule", 0, "RULE",
+                 "sol: NVIDIA's Speed of Light; upstream: KRATOS' 70/70/30 (SONDE_NCU_RULE, else sol)",
+                 OPT_STR, &q.rule},
                 {"ncu", 0, "PROGRAM", "the tool (SONDE_NCU, else ncu)", OPT_STR, &q.collect.ncu},
                 {"set", 0, "NAME", "of sections, as ncu --list-sets has them (basic)", OPT_STR,
                  &q.collect.set},
@@ -338,7 +340,8 @@ int cmd_ncu(int argc, char **argv)
                 return code;
         argv[argc] = NULL; /* what the options have left behind is not an argument */
         if (!rule_parse(q.rule, &q.collect.rule)) {
-                cli_error("ncu: --rule is sol or upstream, not '%s'", q.rule);
+                cli_error("ncu: %s is sol or upstream, not '%s'",
+                          q.rule == rule ? "SONDE_NCU_RULE" : "--rule", q.rule);
                 return EXIT_USAGE;
         }
         if (!check(&q, program))

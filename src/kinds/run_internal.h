@@ -76,6 +76,8 @@ const char *run_pod_waits(const struct view *v, const struct run_pod *p, const c
  */
 bool run_pod_refused(const struct view *v, struct decision *d, const struct object *job,
                      const char **ret_reason, const char **ret_sentence, bool *ret_over_quota);
+/* The node could not start the workload's container: nothing of it ever ran, and nobody in the pod knows that it has ended. */
+bool run_pod_never_started(const struct run_pod *p);
 const char *run_pod_image(const struct json *pod); /* of the workload; NULL: it does not say */
 
 /* ---- run_seen.c */

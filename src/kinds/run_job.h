@@ -72,7 +72,8 @@ bool run_job_was_there(const struct view *v, const struct run_names *names);
 bool run_job_dismiss(const struct view *v, struct decision *d, const struct run_names *names);
 /*
  * In every decision after the end: a Job that would run once more (the workload has succeeded, but the relay was killed, and
- * the Job counts that as a failure) is taken away with its pods.
+ * the Job counts that as a failure) is taken away with its pods. So is one whose pod would never end: the workload was never
+ * started, and its relay waits for it.
  */
 void run_job_halt(const struct view *v, struct decision *d, const struct run_names *names);
 /*

@@ -95,6 +95,11 @@ const char *run_pod_image(const struct json *pod)
                         "image");
 }
 
+bool run_pod_never_started(const struct run_pod *p)
+{
+        return streq(p->end_reason, "StartError") || streq(p->end_reason, "ContainerCannotRun");
+}
+
 static void read_workload(struct run_pod *p, const struct json *pod)
 {
         const struct json *state = json_at(status_of(pod, "containerStatuses", p->workload), "state");

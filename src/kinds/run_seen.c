@@ -354,6 +354,12 @@ static void explain_end(const struct view *v, struct run_seen *s, const struct r
                 fail_from_outside(
                         s, "Interrupted",
                         run_sentence(v, "the pod was deleted while the workload ran; start the run again"));
+        else if (run_pod_never_started(p) && !s->has_exit)
+                fail(s, "WorkloadNotStarted",
+                     run_sentence(v,
+                                  "node %s could not start the workload's container: %s; check its command, "
+                                  "image and mounts, and the node's container runtime",
+                                  *p->node ? p->node : "(none)", run_quote(v, str_of(p->end_message))));
         else if (p->ended || s->has_exit || reported(s, "Failed"))
                 fail_workload(v, s, p);
         else
@@ -443,7 +449,7 @@ static bool has_ended(const struct run_seen *s, const struct run_pod *p)
 static bool is_quiet(const struct view *v, const struct run_seen *s, const struct run_pod *p)
 {
         return is_recorded(s, p) || p->relay_ended || p->over || !p->object || !s->job ||
-               (s->finished && usec_add(s->finished, RELAY_PATIENCE) <= v->now);
+               run_pod_never_started(p) || (s->finished && usec_add(s->finished, RELAY_PATIENCE) <= v->now);
 }
 
 static void say_what_is_missing(const struct view *v, struct run_seen *s, const struct run_pod *p)

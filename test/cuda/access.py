@@ -77,6 +77,20 @@ def nothing_else():
     diag(f"{len(tries)} tries")
 
 
+def other_pods_of_the_namespace():
+    """Any other pod, the execution's among them, which has the namespace's default account, may not even see one of them"""
+    made = ok(world.api.post(f"/api/v1/namespaces/{ns}/serviceaccounts/default/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}))
+    api = world.server.api(token=made["status"]["token"])
+    for path in maps(mine) + maps(theirs) + maps(far):
+        before = ok(world.api.get(path))
+        for method, body, kind in ("GET", None, None), ("PATCH", {"data": {"summary.json": "{}"}}, "application/merge-patch+json"), \
+                ("PUT", before, "application/json"), ("DELETE", None, None):
+            code, answer = api.request(method, path, body, kind)
+            assert code == 403, (method, path, code, answer)
+    assert api.post(f"/api/v1/namespaces/{ns}/configmaps", {"metadata": {"name": "made"}})[0] == 403
+
+
 def the_token_is_the_relays():
     """The token is mounted in the relay alone: neither the workload's image nor the profiler's ever sees it"""
     pod = mine.pod()["spec"]
@@ -105,4 +119,5 @@ if __name__ == "__main__":
     with World("cluster") as world, world.server.namespace("access") as ns, world.server.namespace("access") as elsewhere, \
             world.operator(ns), world.operator(elsewhere):
         mine, theirs, far = world.create(ns, "mine"), world.create(ns, "theirs"), world.create(elsewhere, "mine")
-        main(its_own_two_config_maps, nobody_elses, nothing_else, the_token_is_the_relays, it_ends_with_the_run)
+        main(its_own_two_config_maps, nobody_elses, nothing_else, other_pods_of_the_namespace, the_token_is_the_relays,
+             it_ends_with_the_run)

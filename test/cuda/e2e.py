@@ -11,6 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import ncu_samples
 import yaml
 from cuda_play import EXPERIMENTS, GROUP, PROFILES, condition, ok
 from cuda_site import Scene, Site, stalled
@@ -115,6 +116,23 @@ def the_seeds_flow():
         assert "annotated" in text, text
         time.sleep(1)
         assert play.status() == status and scene.jobs_made("vectoradd")[2:] == [], "the annotation does no harm"
+
+
+def real_runs_come_out_as_they_are_described():
+    """What real runs have printed, where it is there, through all of it: the profile has the values that are known of them"""
+    if not ncu_samples.are_there():
+        diag(f"{ncu_samples.SAMPLES} is not there")
+        return
+    with site.scene() as scene:
+        plays = {name: scene.create(f"real-{i}", site.spec("/bin/true", env={"TRY_RECORDING": site.sample_of_real_run(name)}))
+                 for i, name in enumerate(ncu_samples.EXPECTED)}
+        for name, play in plays.items():
+            status, profile = play.phase("Succeeded", 2 * PATIENCE), play.profile()["status"]
+            metrics = profile["metrics"]
+            got = metrics["launches"], profile["details"]["kernels"], metrics["durationNs"], *(metrics.get(k) for k in ncu_samples.KEYS)
+            assert ncu_samples.same(got, ncu_samples.EXPECTED[name]), (name, got)
+            bound = "memory-bound" if "-t4-" in name else "unknown"
+            assert profile["boundType"] == status["boundType"] == bound and profile["replay"] is True, (name, profile)
 
 
 def progress_is_live():
@@ -350,9 +368,10 @@ def a_deleted_experiment_leaves_nothing():
         assert not kept, kept
 
 
-TESTS = [without_profiling, the_seeds_flow, progress_is_live, the_profiling_pod, the_image_of_the_runner, an_execution_that_fails,
-         commands_that_cannot_be_staged, each_failure_of_the_tool, a_failed_profiling_is_made_anew, a_profile_of_the_users,
-         a_profile_of_another_experiments, an_edit_after_the_execution_began, suspended_and_resumed, a_deleted_experiment_leaves_nothing]
+TESTS = [without_profiling, the_seeds_flow, real_runs_come_out_as_they_are_described, progress_is_live, the_profiling_pod,
+         the_image_of_the_runner, an_execution_that_fails, commands_that_cannot_be_staged, each_failure_of_the_tool,
+         a_failed_profiling_is_made_anew, a_profile_of_the_users, a_profile_of_another_experiments, an_edit_after_the_execution_began,
+         suspended_and_resumed, a_deleted_experiment_leaves_nothing]
 
 
 def root_is_needed():

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 
+import ncu_samples
 from cuda_play import EXPERIMENTS, GROUP, PROFILES, World, condition, ok
 from roots import add_program, add_python
 from sonde_test import ROOT, ControlPlane, Engine, Process, diag, program, wait
@@ -80,6 +81,8 @@ class Site:
         os.makedirs(tools)
         shutil.copy(os.path.join(ROOT, "test/tools/ncu-replay"), tools)
         shutil.copytree(os.path.join(ROOT, "test/data/ncu/recordings"), os.path.join(root, "opt/ncu/data/ncu/recordings"))
+        if ncu_samples.are_there():
+            shutil.copytree(ncu_samples.SAMPLES, os.path.join(root, "opt/ncu/samples"))
         self.write_ncu(os.path.join(root, "usr/bin/ncu"), "/opt/ncu/tools/ncu-replay")
         subprocess.run(["chmod", "-R", "a+rX", root], check=True)
         self.server.rig("image", RUNNER, root)
@@ -97,6 +100,9 @@ class Site:
     def recording(self, name):
         """Where the stand-in finds it."""
         return os.path.join("/opt/ncu/data" if self.real else os.path.join(ROOT, "test/data"), "ncu/recordings", name)
+
+    def sample_of_real_run(self, name):
+        return os.path.join("/opt/ncu/samples" if self.real else ncu_samples.SAMPLES, name)
 
     def spec(self, *command, env=None, **more):
         """ENV: {"TRY_FAIL": "permission"}, what the stand-in is told."""

@@ -16,24 +16,14 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import ncu_samples
 from sonde_test import QUICK, ROOT, Process, diag, main, program, wait
 
 POD = program("sonde-pod")
 REPLAY = os.path.join(ROOT, "test", "tools", "ncu-replay")
 RECORDINGS = os.path.join(ROOT, "test", "data", "ncu", "recordings")
-SAMPLES = os.path.join(ROOT, "..", "shared", "ncu-samples")
 HANG = 60  # seconds: longer than anything takes
 MARK = "SONDE_NCU_COLLECT_TEST"  # in the environment of all that a run starts
-
-# What the README of the samples says: launches, kernels, duration in ns, and percentages (None: absent).
-EXPECTED = {
-    "sassscope-basic-raw-2025.3-sm86.csv": (1, 1, 4800, 0.00, 0.90, 0.19, 0.90, 2.08),
-    "sassscope-basic-details-2025.3-sm86.csv": (1, 1, 4800, 0.00, 0.90, 0.19, 0.90, 2.08),
-    "nsightful-t4-details-rules-2024.csv": (1, 1, 21058944, 1.30, 61.84, 61.84, 8.38, 96.26),
-    "xplacer-v100-2020-details-13launches-preamble.log": (13, 2, 71968, 0.65, 2.48, 2.48, 1.05, 19.97),
-    "olajide-sm120-saxpy-cmdline-metrics.csv": (1, 1, 292928, 22.30, None, None, None, 83.82),
-}
-KEYS = ("smThroughput", "memThroughput", "dramThroughput", "l2Throughput", "achievedOccupancy")
 
 
 class Run:
@@ -138,18 +128,17 @@ def the_example_of_kratos_comes_out_as_it_was_published():
 
 def the_samples_of_real_runs_come_out_as_they_are_described():
     """the samples of real runs come out as they are described, where they are there"""
-    if not os.path.isdir(SAMPLES):
-        diag(f"{SAMPLES} is not there")
+    if not ncu_samples.are_there():
+        diag(f"{ncu_samples.SAMPLES} is not there")
         return
-    for name, expected in EXPECTED.items():
-        with Run(os.path.join(SAMPLES, name)) as run:
+    for name, expected in ncu_samples.EXPECTED.items():
+        with Run(os.path.join(ncu_samples.SAMPLES, name)) as run:
             done = run.run("/bin/true")
             assert done.returncode == 0, (name, done.stdout, done.stderr)
             result = run.read("result.json")
             got = (result["launches"], result["kernels"], result["durationNs"],
-                   *(result["metrics"].get(k) for k in KEYS))
-            for have, want in zip(got, expected):
-                assert have is want is None or (want is not None and abs(have - want) <= 0.00501), (name, got, expected)
+                   *(result["metrics"].get(k) for k in ncu_samples.KEYS))
+            assert ncu_samples.same(got, expected), (name, got, expected)
 
 
 def the_tool_is_asked_for_what_was_asked_for():

@@ -49,12 +49,12 @@ REFUSED = {
 }
 
 
-def ncu(*args, data=b""):
-    return subprocess.run([POD, "ncu", *args], input=data, capture_output=True, timeout=20, check=False)
+def ncu(*args, data=b"", **env):
+    return subprocess.run([POD, "ncu", *args], input=data, capture_output=True, timeout=20, check=False, env={**os.environ, **env})
 
 
-def summary(path, *args):
-    done = ncu("--import", path, "-o", "json", *args)
+def summary(path, *args, **env):
+    done = ncu("--import", path, "-o", "json", *args, **env)
     assert done.returncode == 0 and not done.stderr, (path, done)
     return json.loads(done.stdout)
 
@@ -106,6 +106,11 @@ def upstream_s_rule_can_be_chosen():
     got = summary(ours("long-german.csv"), "--rule", "upstream")
     assert (got["boundType"], got["rule"]) == ("unknown", "upstream") and "bottleneck" not in got, got
     assert summary(ours("long-german.csv"), "--rule", "sol")["boundType"] == "memory-bound"
+    assert summary(ours("long-german.csv"), SONDE_NCU_RULE="upstream")["rule"] == "upstream"
+    assert summary(ours("long-german.csv"), "--rule", "sol", SONDE_NCU_RULE="upstream")["rule"] == "sol"
+    assert summary(ours("long-german.csv"), SONDE_NCU_RULE="")["rule"] == "sol"
+    done = ncu("--import", ours("long-german.csv"), SONDE_NCU_RULE="best")
+    assert done.returncode == 2 and done.stderr == b"sonde-pod: ncu: SONDE_NCU_RULE is sol or upstream, not 'best'\n", done
 
 
 def people_get_a_short_table():

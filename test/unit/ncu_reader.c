@@ -520,6 +520,27 @@ static void test_an_open_quote_that_never_ends_is_given_up(void **state)
         buf_done(&s.text);
 }
 
+/* Each line begins a quote that the next one closes and begins again: whoever looks at all of it again for each never ends. */
+static void test_quotes_that_never_end_are_refused(void **state)
+{
+        static const char *const ends[] = {"", "'x'y\n"}; /* the second one is known to be none */
+
+        for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+                _cleanup_(buf_done) struct buf text = BUF_INIT(8 << 20);
+                struct seen s;
+
+                buf_adds(&text, "'ID','Kernel Name'\n'0','k'\n");
+                for (unsigned n = 0; n < 100000; n++)
+                        buf_adds(&text, "x',''',\n");
+                buf_adds(&text, ends[i]);
+                read_in_pieces(&s, buf_str(&text), SIZE_MAX);
+                assert_int_equal(s.result, -1);
+                assert_int_equal(s.launches, 1);
+                assert_non_null(strstr(s.err.text, "quotes begin here"));
+                buf_done(&s.text);
+        }
+}
+
 /* A record in so many pieces would take hours if each of them were looked at again, or moved, with every other. */
 static void test_a_large_record_in_small_pieces(void **state)
 {
@@ -597,6 +618,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_binary_report_is_told),
         cmocka_unit_test(test_lines_of_others_may_be_long_but_records_not),
         cmocka_unit_test(test_an_open_quote_that_never_ends_is_given_up),
+        cmocka_unit_test(test_quotes_that_never_end_are_refused),
         cmocka_unit_test(test_a_large_record_in_small_pieces),
         cmocka_unit_test(test_long_names_are_cut_and_stay_apart),
         cmocka_unit_test(test_doubled_quotes_of_a_name_are_single),

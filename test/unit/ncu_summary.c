@@ -287,6 +287,8 @@ static void test_kernels_are_bounded_and_none_is_lost(void **state)
         f->summary = ncu_summary(&f->a, f->sum, &f->c);
         assert_int_equal(ncu_sum_launches(f->sum), NCU_KERNELS_MAX + 501);
         assert_int_equal(json_int(f->summary, "kernels", 0), NCU_KERNELS_MAX + 1);
+        assert_string_equal(json_cstr(json_index(json_at(f->summary, "warnings"), 1)),
+                            "there are more than 1024 kernels: the rest counts as one of them");
         assert_int_equal(json_int(f->summary, "durationNs", 0), NCU_KERNELS_MAX + 501);
         assert_string_equal(json_str(f->summary, "dominantKernel"), "k7");
         assert_int_equal(json_len(json_at(f->summary, "byKernel")), 16);

@@ -354,6 +354,31 @@ static void test_it_may_be_done_again_and_never_copies_itself(void **state)
         expect_answer(p);
 }
 
+/* What is named is mounted from the volume: a link that leads out of it is refused there. */
+static void test_a_named_link_stays_in_the_volume(void **state)
+{
+        struct place *p = *state;
+        const char *files[] = {in(p, "app/first"), in(p, "app/dir"), NULL};
+        const char *program = build(p, "-Wl,-rpath,$ORIGIN/../lib"), *root;
+        _cleanup_(buf_done) struct buf text = BUF_INIT(100);
+        char target[PATH_MAX] = "";
+
+        assert_int_equal(dir_make(in(p, "data/deep"), 0755, NULL), 0);
+        assert_int_equal(dir_make(in(p, "app/dir"), 0755, NULL), 0);
+        put(p, "data/deep/file", "text", 0644);
+        assert_int_equal(symlink(in(p, "data/second"), in(p, "app/first")), 0);
+        assert_int_equal(symlink(in(p, "data/deep/file"), in(p, "data/second")), 0);
+        assert_int_equal(symlink(in(p, "data/deep/file"), in(p, "app/dir/link")), 0);
+        stage(p, program, files);
+        assert_int_equal(rename(in(p, "data"), in(p, "gone")), 0);
+        root = arena_join(&p->a, in(p, "shared"), "/root", p->dir);
+        assert_int_equal(file_read(arena_join(&p->a, root, "/app/first", ""), &text, NULL), 0);
+        assert_str(buf_str(&text), "text");
+        /* One below what is named is seen under its own path, and is as it was. */
+        assert_true(readlink(arena_join(&p->a, root, "/app/dir/link", ""), target, sizeof(target) - 1) > 0);
+        assert_string_equal(target, in(p, "data/deep/file"));
+}
+
 static void test_nothing_is_written_behind_a_staged_link(void **state)
 {
         struct place *p = *state;
@@ -642,6 +667,7 @@ static const struct CMUnitTest tests[] = {
         with_place(test_what_env_is_to_start_goes_along),
         with_place(test_staged_files_are_linked_to_their_own_paths),
         with_place(test_it_may_be_done_again_and_never_copies_itself),
+        with_place(test_a_named_link_stays_in_the_volume),
         with_place(test_nothing_is_written_behind_a_staged_link),
         with_place(test_holes_stay_holes_and_no_file_keeps_a_privilege),
         with_place(test_each_refusal_has_its_own_reason),

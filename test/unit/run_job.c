@@ -522,6 +522,13 @@ static void the_end_does_not_wait_for_access(void **state)
         "{'metadata': {'name': '" name "', 'uid': 'uid-" name "', 'creationTimestamp': " \
         "'2026-11-15T11:00:00Z', " BY_JOB "}, 'status': {'phase': '" phase "'}}"
 
+#define NEVER_STARTED                                                                              \
+        "{'metadata': {'name': 'p', 'uid': 'uid-p', 'creationTimestamp': '2026-11-15T11:00:00Z', " \
+        "'annotations': {'kubectl.kubernetes.io/default-container': 'main'}, " BY_JOB              \
+        "}, 'status': {'phase': 'Running', 'containerStatuses': [{'name': 'main', 'state': "       \
+        "{'terminated': {'exitCode': 128, 'reason': 'StartError'}}}, {'name': 'relay', 'state': "  \
+        "{'running': {}}}]}}"
+
 static void a_job_that_would_run_again_goes(void **state)
 {
         static const struct {
@@ -532,6 +539,7 @@ static void a_job_that_would_run_again_goes(void **state)
                 {JOB_OF("0", "{}"), POD_OF("p", "Failed"), false},  /* fails by itself */
                 {JOB_OF("2", "{}"), POD_OF("p", "Running"), false}, /* is about to end */
                 {JOB_OF("0", "{}"), POD_OF("p2", "Pending"), true}, /* a pod after the last one */
+                {JOB_OF("0", "{}"), NEVER_STARTED, true},           /* its relay waits for ever */
                 {JOB_OF("2", "{'conditions': [{'type': 'Complete', 'status': 'True'}]}"),
                  POD_OF("p", "Succeeded"), false},
                 {JOB_OF("2", "{'conditions': [{'type': 'Failed', 'status': 'True'}]}"), POD_OF("p", "Failed"),

@@ -522,6 +522,33 @@ static void could_not_be_started(void **state)
         assert_says(r->seen.sentence, "no such file or directory");
 }
 
+/* The relay runs, and waits for a workload of which nobody will tell it. */
+static void the_node_could_not_start_it(void **state)
+{
+        static const char *const reasons[] = {"StartError", "ContainerCannotRun"};
+
+        for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+                void *s;
+                struct rig *r;
+
+                setup(&s);
+                r = s;
+                job(r, JOB("", ""));
+                pod(r, arena_printf(&r->arena, POD("'phase': 'Running', %s"),
+                                    arena_printf(&r->arena,
+                                                 STATES(ENDED("128", ", 'reason': '%s', 'message': "
+                                                                     "'nvidia-container-cli: no driver'"),
+                                                        RUNNING),
+                                                 reasons[i])));
+                r->view.now = NOON - 40 * 60 * USEC_PER_SEC; /* at once */
+                server_agrees(r);
+                see(r, RUN_LIFE_FAILED, "WorkloadNotStarted");
+                assert_says(r->seen.sentence, "nvidia-container-cli: no driver; check its command");
+                assert_false(r->seen.infrastructure);
+                teardown(&s);
+        }
+}
+
 static void evicted(void **state)
 {
         struct rig *r = *state;
@@ -838,6 +865,7 @@ static const struct CMUnitTest tests[] = {
         T(out_of_memory),
         T(an_end_that_the_relay_lost_is_the_kubelet_s),
         T(could_not_be_started),
+        cmocka_unit_test(the_node_could_not_start_it),
         T(evicted),
         T(evicted_for_a_strange_reason),
         T(deadline),

@@ -89,9 +89,8 @@ static const char *reason_or(const char *text, const char *otherwise)
 static void explain_end(const struct view *v, const struct run_pod *p, struct cuda_execution_seen *ret)
 {
         const char *said = run_quote(v, str_of(p->end_message));
-        bool not_started = streq(p->end_reason, "StartError") || streq(p->end_reason, "ContainerCannotRun");
 
-        if (not_started) {
+        if (run_pod_never_started(p)) {
                 ret->reason = "WorkloadNotStarted";
                 ret->sentence = run_sentence(v,
                                              "pod %s could not start the program: %s; check spec.command and "

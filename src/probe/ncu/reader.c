@@ -12,6 +12,7 @@
 
 #include <endian.h>
 
+enum { AGAIN_FREE = 64 << 20, AGAIN_TIMES = 16 };
 enum { SCAN_FIELD, SCAN_PLAIN, SCAN_QUOTED, SCAN_CLOSED };
 enum scanned { SCAN_MORE, SCAN_WHOLE, SCAN_DAMAGED };
 
@@ -348,6 +349,22 @@ static size_t skip_line(struct ncu_reader *r, const char *p, size_t n)
         return (size_t)(end - p) + 1;
 }
 
+/*
+ * A record of N bytes is none, and all but its first line is looked at again. That is little, unless each line of many begins
+ * such a record: then it would not end.
+ */
+static int look_again(struct ncu_reader *r, size_t n, struct err *err)
+{
+        r->again += n;
+        if (r->again > AGAIN_FREE + AGAIN_TIMES * r->fed)
+                return err_set(
+                        err, E_TOO_LARGE,
+                        "line %llu: quotes begin here and in many lines before and do not end; leave out "
+                        "what is not Nsight Compute's",
+                        (unsigned long long)r->line);
+        return 0;
+}
+
 /* Reads all records and lines that are whole. RET_USED: the rest is one that is not. P[0] begins one, or goes on with r->skip. */
 static int process(struct ncu_reader *r, const char *p, size_t n, size_t *ret_used, struct err *err)
 {
@@ -369,6 +386,8 @@ static int process(struct ncu_reader *r, const char *p, size_t n, size_t *ret_us
                 if (how == SCAN_MORE)
                         break;
                 r->skip = how == SCAN_DAMAGED;
+                if (r->skip && look_again(r, r->scan.at, err) < 0)
+                        return -1;
                 if (r->skip)
                         continue;
                 end = r->scan.at;
@@ -399,7 +418,7 @@ static int process_begun(struct ncu_reader *r, struct err *err)
 static int pass_over(struct ncu_reader *r, struct err *err)
 {
         r->skip = true;
-        return process_begun(r, err);
+        return look_again(r, r->begun.n, err) < 0 ? -1 : process_begun(r, err);
 }
 
 static int pass_over_long(struct ncu_reader *r, struct err *err)
@@ -427,6 +446,7 @@ int ncu_reader_feed(struct ncu_reader *r, struct str piece, struct err *err)
 {
         enum { CHUNK = 1 << 20 }; /* so that what is left of one fits beside the next */
 
+        r->fed += piece.n;
         while (piece.n) {
                 size_t n = MIN(piece.n, (size_t)CHUNK), used;
 

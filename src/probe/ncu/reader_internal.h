@@ -105,8 +105,10 @@ struct ncu_reader {
         uint64_t line;          /* where the record begins */
         uint64_t header_line;   /* 0: none seen */
         uint64_t launches;
-        bool skip;  /* to the end of the line */
-        char point; /* of its numbers, as ncu_value_read_after() has it */
+        uint64_t fed;   /* bytes */
+        uint64_t again; /* bytes of what was none of ours, which were looked at again */
+        bool skip;      /* to the end of the line */
+        char point;     /* of its numbers, as ncu_value_read_after() has it */
 
         struct buf begun; /* a record that is not whole yet; SCAN says how far it is known */
         struct ncu_scan scan;

@@ -107,6 +107,12 @@ static void tell_context(struct arena *a, struct json *summary, const struct ncu
         if (is_tiny(s))
                 json_append(warnings, json_string(a, "the launches take less than 1 us each: their "
                                                      "percentages change from run to run"));
+        if (s->others)
+                json_append(warnings,
+                            json_string(a, arena_printf(a,
+                                                        "there are more than %d kernels: the rest counts as "
+                                                        "one of them",
+                                                        NCU_KERNELS_MAX)));
         json_set(a, summary, "warnings", json_len(warnings) ? warnings : NULL);
 }
 

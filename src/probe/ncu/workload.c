@@ -234,11 +234,26 @@ static bool is_volume(const struct staging *s, const struct stat *st)
         return st->st_dev == s->to.st_dev && st->st_ino == s->to.st_ino;
 }
 
+/* TARGET, an absolute path, as one that leads from TO to what is staged of it. */
+static const char *within_root(struct staging *s, const char *to, const char *target)
+{
+        const char *ups = "";
+
+        for (const char *p = to + strlen(s->w->to) + sizeof("/root"); (p = strchr(p, '/')); p++)
+                ups = arena_join(s->a, "../", ups, "");
+        return arena_join(s->a, ups, target + strspn(target, "/"), "");
+}
+
+/*
+ * One that was named itself is mounted by its place in the volume, and a kubelet takes no link that leads out of that, as an
+ * absolute one does.
+ */
 static int stage_link(struct staging *s, const char *path, const char *to, int depth, struct err *err)
 {
         struct stat there, st;
         char target[PATH_MAX];
         ssize_t n = readlink(path, target, sizeof(target));
+        bool inside = n > 0 && target[0] == '/' && depth == 0;
 
         if (n < 0 || (size_t)n >= sizeof(target))
                 return err_errno(err, E_IO, n < 0 ? errno : ENAMETOOLONG, "cannot read the link %s", path);
@@ -247,7 +262,7 @@ static int stage_link(struct staging *s, const char *path, const char *to, int d
         if (lstat(to, &there) == 0 && S_ISDIR(there.st_mode) && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
                 return is_volume(s, &st) ? 0 : stage_directory(s, path, to, st.st_dev, depth, err);
         (void)unlink(to);
-        if (symlink(target, to) < 0)
+        if (symlink(inside ? within_root(s, to, target) : target, to) < 0)
                 return err_errno(err, E_IO, errno, "cannot make the link %s", to);
         return 0;
 }
