@@ -228,6 +228,8 @@ static void what_is_wrong_with_an_algorithm(void **state)
                 {M "'mlConfig': {'algorithm': 'oracle'}", "oracle"},
                 {M "'parameters': {'algorithm': 'oracle'}", "oracle"},
                 {M "'mlConfig': {'datasetSize': 0}", "spec.mlConfig.datasetSize: must be a whole number"},
+                {M "'mlConfig': {'datasetSize': 500}, 'inputSizes': [20, 30]",
+                 "spec.mlConfig.datasetSize: makes the data the same at every size"},
                 {Q "'resources': {'limits': {'cpu': 'much'}}",
                  "spec.resources.limits.cpu: 'much' is no amount"},
         };
