@@ -285,6 +285,9 @@ def nothing_is_dropped_that_users_send():
     host = {"name": "v", "mountPath": "/v", "hostPath": {"path": "/"}}
     spec = ok(send(PROFILINGS, {"algorithmName": "m", "inputSize": 1, "customConfig": {"volumes": [host]}}))["spec"]
     assert spec["customConfig"]["volumes"] == [host], "it is for the operator to refuse by name"
+    secret = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+    spec = ok(send(PROFILINGS, {"algorithmName": "m", "inputSize": 1, "customConfig": {"env": [secret]}}))["spec"]
+    assert spec["customConfig"]["env"] == [secret], "the same"
     with world.server.namespace("fields") as ns:
         made = world.create(ns, "p")
         results = {"metrics": {"m": {"n": [1]}}, "mlResults": {"bestParams": {"max_depth": {"x": 1}}}, "n": 1}
