@@ -77,6 +77,7 @@ def hints(where):
         "customConfig.args": Hint(["d"], custom(where)),
         "customConfig.env[].name": Hint(beside=custom(where, env=[{"name": "A"}])),
         "customConfig.env[].value": Hint(beside=custom(where, env=[{"name": "A"}])),
+        "customConfig.env[].valueFrom": Hint({"a": "b"}, custom(where, env=[{"name": "A"}])),
         "customConfig.volumes[].name": Hint(beside=volume(where)),
         "customConfig.volumes[].mountPath": Hint("/changed", volume(where)),
         "customConfig.volumes[].subPath": Hint(beside=volume(where)),
