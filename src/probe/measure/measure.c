@@ -155,7 +155,9 @@ static void judge(struct measure *m, const char *reason, const char *message)
                 set_error(s, "TimedOut",
                           arena_printf(a, "it did not end within %.6g s", seconds(m->timeout, 1e6)));
         else if (s->oom && (s->signal == SIGKILL || s->exit_code == KILLED_INSIDE))
-                set_error(s, "OOMKilled", "the kernel killed it for want of memory");
+                set_error(s, "OOMKilled",
+                          "the kernel killed it for want of memory: raise the memory limit, or have it use "
+                          "less");
         else if (s->signal)
                 set_error(s, "Signal",
                           arena_printf(a, "it ended by signal %d (%s)", s->signal,
