@@ -23,6 +23,9 @@ static const char *more(const struct judging *j, const struct stats_pair *p)
         if (p->needed >= STATS_NEEDED_MAX)
                 return arena_printf(j->arena, "even %d %s of each might not decide it", STATS_NEEDED_MAX,
                                     units(j));
+        /* How far one scatters is not known: this many may decide, fewer cannot. */
+        if (isnan(j->ones[p->a].sigma) || isnan(j->ones[p->b].sigma))
+                return arena_printf(j->arena, "at least %zu %s of each are needed", p->needed, units(j));
         return arena_printf(j->arena, "about %zu %s of each would decide it", p->needed, units(j));
 }
 

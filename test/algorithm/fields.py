@@ -77,6 +77,7 @@ def hints(where):
         "customConfig.args": Hint(["d"], custom(where)),
         "customConfig.env[].name": Hint(beside=custom(where, env=[{"name": "A"}])),
         "customConfig.env[].value": Hint(beside=custom(where, env=[{"name": "A"}])),
+        "customConfig.env[].valueFrom": Hint({"a": "b"}, custom(where, env=[{"name": "A"}])),
         "customConfig.volumes[].name": Hint(beside=volume(where)),
         "customConfig.volumes[].mountPath": Hint("/changed", volume(where)),
         "customConfig.volumes[].subPath": Hint(beside=volume(where)),
@@ -285,6 +286,9 @@ def nothing_is_dropped_that_users_send():
     host = {"name": "v", "mountPath": "/v", "hostPath": {"path": "/"}}
     spec = ok(send(PROFILINGS, {"algorithmName": "m", "inputSize": 1, "customConfig": {"volumes": [host]}}))["spec"]
     assert spec["customConfig"]["volumes"] == [host], "it is for the operator to refuse by name"
+    secret = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+    spec = ok(send(PROFILINGS, {"algorithmName": "m", "inputSize": 1, "customConfig": {"env": [secret]}}))["spec"]
+    assert spec["customConfig"]["env"] == [secret], "the same"
     with world.server.namespace("fields") as ns:
         made = world.create(ns, "p")
         results = {"metrics": {"m": {"n": [1]}}, "mlResults": {"bestParams": {"max_depth": {"x": 1}}}, "n": 1}

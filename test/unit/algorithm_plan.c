@@ -206,6 +206,25 @@ static void an_empty_coordinator_asks_for_next_to_nothing(void **state)
                 json_str(json_path(container_of(job, "coordinator"), "resources.requests"), "cpu"), "10m");
         assert_string_equal(json_str(json_path(container_of(job, "group-2"), "resources.requests"), "cpu"),
                             "8");
+        /* Where a quota counts limits of CPU, a pod that does not say them is refused. */
+        assert_json(r, json_path(container_of(job, "coordinator"), "resources.limits"),
+                    "{'cpu': '1', 'memory': '256Mi'}");
+}
+
+/* What fits one that shares its resources with others need not fit them: the probe must know who shares. */
+static void requests_of_all_are_told_as_such(void **state)
+{
+        struct rig *r = *state;
+        const struct json *plan = plan_of(
+                r, job_for(r, &ALGORITHMCOMPARISON,
+                           "'inputSize': 10, 'algorithms': [{'name': 'quick_sort'}, {'name': 'merge_sort'}, "
+                           "{'name': 'heap_sort', 'resources': {'requests': {'cpu': '2'}}}], 'resources': "
+                           "{'requests': {'cpu': '1', 'memory': '1Gi'}}"));
+
+        assert_json(r, json_at(plan, "requests"), "{'cpu': 1, 'memory': 1073741824}");
+        assert_null(json_path(plan, "algorithms[0].requests"));
+        assert_null(json_path(plan, "algorithms[1].requests"));
+        assert_json(r, json_path(plan, "algorithms[2].requests"), "{'cpu': 2}");
 }
 
 static void labels_go_to_job_and_pods(void **state)
@@ -264,6 +283,7 @@ static const struct CMUnitTest tests[] = {
         TEST(a_custom_one_has_all_that_it_asks_for),
         TEST(several_groups_are_containers_of_one_pod),
         TEST(an_empty_coordinator_asks_for_next_to_nothing),
+        TEST(requests_of_all_are_told_as_such),
         TEST(labels_go_to_job_and_pods),
         TEST(long_names_fit),
         TEST(nothing_is_made_of_a_spec_that_cannot_be_run),

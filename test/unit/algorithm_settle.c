@@ -180,7 +180,7 @@ static void a_comparison_with_one_that_failed(void **state)
                                                     "'effectSize': 0.1, 'verdict': 'inconclusive', "
                                                     "'needed': 12}, {'of': 'memory', 'a': 'm', 'b': "
                                                     "'quick_sort', 'size': 10, 'ratio': 9}], 'summary': 's', "
-                                                    "'pareto': {'memory': ['quick_sort', 5]}}, "
+                                                    "'pareto': {'memory': ['quick_sort', 5], 'size': 10}}, "
                                                     "'recommendations': [{'kind': 'fastest', 'text': 't', "
                                                     "'evidence': 'e', 'more': 1}]}");
         s = status_now(w);
@@ -196,7 +196,7 @@ static void a_comparison_with_one_that_failed(void **state)
         assert_json(&w->rig, json_at(failed, "ratio"), "2");
         assert_json(&w->rig, json_at(failed, "pValue"), "0.5");
         assert_int_equal(json_int(json_path(s, "comparison.pairs[0]"), "needed", 0), 12);
-        assert_json(&w->rig, json_path(s, "comparison.pareto"), "{'memory': ['quick_sort']}");
+        assert_json(&w->rig, json_path(s, "comparison.pareto"), "{'memory': ['quick_sort'], 'size': 10}");
         assert_json(&w->rig, json_path(s, "recommendations[0]"),
                     "{'kind': 'fastest', 'text': 't', 'evidence': 'e'}");
         assert_int_equal(w->row->n_measures, 1);
@@ -215,14 +215,20 @@ static void what_a_framework_said(void **state)
                          "'bestParams': "
                          "{'a': 1}, 'featureImportances': {'f1': 0.5}, 'trials': [{'params': {'a': 1}, "
                          "'score': 0.9, "
-                         "'seconds': 1}], 'trainingLoss': 'low', 'parameters': {'n': 3}}}") "}");
+                         "'seconds': 1}], 'trainingLoss': 'low', 'lossFunction': 'log', 'parameters': {'n': "
+                         "3}, "
+                         "'featureImportancesTotal': 900, 'selectedFeaturesTotal': 300, 'cut': true}, 'gpu': "
+                         "{'utilizationPercent': 60}}") ", 'left': ['pairs', 5]}");
         assert_phase(w, "Completed");
         assert_json(
                 &w->rig, json_path(status_now(w), "results.mlResults"),
                 "{'accuracy': 0.9, 'framework': 'dask', 'selectedFeatures': ['f1'], 'bestParams': {'a': 1}, "
                 "'featureImportances': {'f1': 0.5}, 'trials': [{'params': {'a': 1}, 'score': 0.9, 'seconds': "
                 "1}], "
-                "'parameters': {'n': 3}}");
+                "'lossFunction': 'log', 'parameters': {'n': 3}, 'featureImportancesTotal': 900, "
+                "'selectedFeaturesTotal': 300, 'cut': true}");
+        assert_json(&w->rig, json_path(status_now(w), "results.gpu"), "{'utilizationPercent': 60}");
+        assert_json(&w->rig, json_path(status_now(w), "statistics.left"), "['pairs']");
 }
 
 /* ---- while it runs */

@@ -228,6 +228,8 @@ static void what_is_wrong_with_an_algorithm(void **state)
                 {M "'mlConfig': {'algorithm': 'oracle'}", "oracle"},
                 {M "'parameters': {'algorithm': 'oracle'}", "oracle"},
                 {M "'mlConfig': {'datasetSize': 0}", "spec.mlConfig.datasetSize: must be a whole number"},
+                {M "'mlConfig': {'datasetSize': 500}, 'inputSizes': [20, 30]",
+                 "spec.mlConfig.datasetSize: makes the data the same at every size"},
                 {Q "'resources': {'limits': {'cpu': 'much'}}",
                  "spec.resources.limits.cpu: 'much' is no amount"},
         };
@@ -257,6 +259,9 @@ static void what_is_wrong_with_a_custom_one(void **state)
                  "'SONDE_SEED' is Sonde's own"},
                 {C "'customConfig': {'image': 'i', 'command': ['c'], 'env': [{'name': 'A', 'value': 1}]}",
                  "env[0].value: must be a text"},
+                {C "'customConfig': {'image': 'i', 'command': ['c'], 'env': [{'name': 'A', 'valueFrom': "
+                   "{'secretKeyRef': {'name': 's', 'key': 'k'}}}]}",
+                 "env[0].valueFrom: is not allowed, say its value"},
                 {VOLUME("{'name': 'v', 'mountPath': '/v'}"),
                  "volumes[0]: must have exactly one of persistentVolumeClaim, configMap and emptyDir"},
                 {VOLUME("{'name': 'v', 'mountPath': '/v', 'emptyDir': {}, 'configMap': {'name': 'c'}}"),

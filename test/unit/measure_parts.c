@@ -105,6 +105,40 @@ static void test_version_1_of_cgroups_as_a_container_sees_it(void **state)
         cgroup_done(&c);
 }
 
+static void on_measured(void *arg, const struct measure_sample *sample)
+{
+        const char **reason = arg;
+
+        *reason = sample->error_reason ? sample->error_reason : "";
+}
+
+/* A shell ends with 137 when what it ran was killed: that is for want of memory when the kernel killed something so. */
+static void test_killed_for_want_of_memory_inside_a_shell(void **state)
+{
+        _cleanup_(loop_free) struct loop *loop = loop_new(NULL, NULL, NULL);
+        char script[256];
+        const char *const argv[] = {"sh", "-c", script, NULL};
+        const struct measure_command command = {.argv = (char *const *)argv, .output = MEASURE_OUTPUT_NULL};
+        static const char *const wanted[] = {"OOMKilled", "ExitCode"};
+
+        put("/proc/self/cgroup", "0::/pod/main\n");
+        put("/sys/fs/cgroup/pod/main/cpu.stat", "usage_usec 1000000\n");
+        put("/sys/fs/cgroup/pod/main/memory.events", "oom_kill 0\n");
+        snprintf(script, sizeof(script),
+                 "echo oom_kill 1 > %s/sys/fs/cgroup/pod/main/memory.events; exit 137", root);
+        for (size_t i = 0; i < ARRAY_LEN(wanted); i++) { /* the second time the count does not rise */
+                _cleanup_(measure_free) struct measure *m = measure_new(
+                        loop, &(struct measure_options){.root = root}, NULL);
+                const char *reason = NULL;
+
+                assert_non_null(m);
+                assert_int_equal(measure_start(m, &command, on_measured, &reason, NULL), 0);
+                while (!reason && loop_turn(loop, true))
+                        continue;
+                assert_string_equal(reason, wanted[i]);
+        }
+}
+
 static void test_without_cgroups_nothing_is_told(void **state)
 {
         struct cgroup_reading r;
@@ -278,6 +312,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_output_is_passed_on_whole_when_ours_does_not_block),
         cmocka_unit_test_setup_teardown(test_version_2_of_cgroups, setup, teardown),
         cmocka_unit_test_setup_teardown(test_version_1_of_cgroups_as_a_container_sees_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_killed_for_want_of_memory_inside_a_shell, setup, teardown),
         cmocka_unit_test_setup_teardown(test_without_cgroups_nothing_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_the_machine, setup, teardown),
         cmocka_unit_test(test_counters_that_are_not_there_are_absent),

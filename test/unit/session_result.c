@@ -271,9 +271,49 @@ static void test_what_was_given_up_is_not_recommended(void **state)
         r = result_of(&m);
         assert_int_equal(json_int(json_index(json_at(r, "algorithms"), 0), "n", 0), 15);
         assert_string_equal(json_str(json_path(r, "comparison.fastest"), "name"), "b");
+        assert_string_equal(json_print(&m.arena, json_path(r, "comparison.pareto.memory")), "[\"b\"]");
         assert_non_null(recommendation(r, "b is the cheapest"));
         assert_string_equal(json_str(json_index(json_path(r, "comparison.pairs"), 0), "verdict"),
                             "not comparable");
+        made_done(&m);
+}
+
+/* Beside each other no time can be compared: not by a front either. */
+static void test_runs_at_once_have_no_front(void **state)
+{
+        struct made m;
+        struct json *r;
+
+        made_init(&m, THREE("\"iterations\": 20, \"parallel\": true, "));
+        for (size_t i = 0; i < 3; i++)
+                add_all(&m, i, 0.1 * (double)(i + 1), 0.02, 1000000);
+        r = result_of(&m);
+        assert_true(json_bool(r, "contended", false));
+        assert_null(json_path(r, "comparison.pareto"));
+        assert_null(json_path(r, "comparison.fastest"));
+        made_done(&m);
+}
+
+/* Those of the runs that have them; what no GPU tells is not there. */
+static void test_figures_of_gpus(void **state)
+{
+        struct json *e;
+        struct made m;
+
+        made_init(&m, "{\"iterations\": 3, \"warmup\": 0, \"algorithms\": [{\"name\": \"a\", \"command\": "
+                      "[\"x\"]}, {\"name\": \"b\", \"command\": [\"x\"]}]}");
+        for (unsigned b = 0; b < 3; b++) {
+                struct measure_sample s = run_of(&m, 1, 0.01, 1000000);
+
+                s.gpu = (struct measure_gpu){b > 0, 2, 1, 40 + 20 * b, 3000000000 + b, NAN};
+                samples_add(&m.samples, 0, 0, b, &s);
+        }
+        add_all(&m, 1, 1, 0.01, 1000000);
+        e = json_at(result_of(&m), "algorithms");
+        assert_true(near(number(json_index(e, 0), "gpu.utilizationPercent"), 70));
+        assert_true(near(number(json_index(e, 0), "gpu.memoryMb"), 3000));
+        assert_null(json_path(json_index(e, 0), "gpu.powerWatts"));
+        assert_null(json_at(json_index(e, 1), "gpu"));
         made_done(&m);
 }
 
@@ -538,6 +578,8 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_fastest_is_recommended_with_its_evidence),
         cmocka_unit_test(test_nothing_is_recommended_where_nothing_is_clear),
         cmocka_unit_test(test_cost_efficiency_and_requests_that_fit),
+        cmocka_unit_test(test_figures_of_gpus),
+        cmocka_unit_test(test_runs_at_once_have_no_front),
         cmocka_unit_test(test_requests_fit_the_one_that_needs_most),
         cmocka_unit_test(test_what_was_given_up_is_not_recommended),
         cmocka_unit_test(test_what_was_given_up_in_an_earlier_pod_says_why),

@@ -128,13 +128,14 @@ static struct json *mounts(const struct view *v, const struct algorithm_spec *sp
 
 /* ---- the containers */
 
-/* A coordinator in which nothing is measured needs next to nothing. */
+/* A coordinator in which nothing is measured needs next to nothing. It says all of it: a quota may want to know. */
 static struct json *resources(const struct view *v, const struct algorithm_entry *e)
 {
         if (e)
                 return json_copy(v->arena, e->resources);
         return json_build(v->arena,
-                          "{'requests': {'cpu': '10m', 'memory': '32Mi'}, 'limits': {'memory': '256Mi'}}");
+                          "{'requests': {'cpu': '10m', 'memory': '32Mi'}, 'limits': {'cpu': '1', 'memory': "
+                          "'256Mi'}}");
 }
 
 static struct json *container(const struct view *v, const struct algorithm_spec *spec, size_t group,

@@ -122,39 +122,43 @@ static struct json *env_of(const struct view *v, const struct algorithm_entry *e
 /* ---- the plan */
 
 /* As the scheduler counts them: what is not requested is the limit. */
-static struct json *requests_of(const struct view *v, const struct algorithm_entry *e)
+static struct json *requests_of(const struct view *v, const struct json *resources)
 {
         static const char *const names[] = {"cpu", "memory"};
         struct json *requests = json_object(v->arena);
 
         for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-                const struct json *value = json_at(json_at(e->resources, "requests"), names[i]);
+                const struct json *value = json_at(json_at(resources, "requests"), names[i]);
                 double amount;
 
                 if (!value)
-                        value = json_at(json_at(e->resources, "limits"), names[i]);
+                        value = json_at(json_at(resources, "limits"), names[i]);
                 if (value && amount_of(value, &amount) && amount > 0)
                         json_set(v->arena, requests, names[i], json_double(v->arena, amount));
         }
-        return json_len(requests) ? requests : NULL;
+        return requests;
 }
 
 static struct json *entry_json(const struct view *v, const struct algorithm_entry *e)
 {
         struct arena *a = v->arena;
+        /* One without its own shares those of all, and what is said of them: what fits one need not fit the others. */
+        bool own = e->resources && e->resources == json_at(e->json, "resources");
 
         return json_build(a,
                           "{'name': %s, 'type': %s, 'framework': %p, 'command': %p, 'env': %p, 'group': %zu, "
                           "'image': %p, 'requests': %p}",
                           e->name, algorithm_type_name(e->type), (void *)json_string(a, e->framework),
                           (void *)command_of(v, e), (void *)env_of(v, e), e->group,
-                          (void *)json_string(a, algorithm_image(v, e)), (void *)requests_of(v, e));
+                          (void *)json_string(a, algorithm_image(v, e)),
+                          (void *)(own ? requests_of(v, e->resources) : NULL));
 }
 
 struct json *algorithm_plan_json(const struct view *v, const struct algorithm_spec *spec)
 {
         struct arena *a = v->arena;
         struct json *entries = json_array(a), *sizes = json_array(a), *plan;
+        const struct json *shared = json_at(json_at(v->request, "spec"), "resources");
 
         for (size_t i = 0; i < spec->n; i++)
                 json_append(entries, entry_json(v, &spec->entries[i]));
@@ -168,6 +172,8 @@ struct json *algorithm_plan_json(const struct view *v, const struct algorithm_sp
                 (long long)spec->warmup, (long long)spec->pods, (void *)sizes,
                 (void *)json_truth(a, spec->parallel), (void *)json_string(a, spec->baseline),
                 (void *)json_double(a, spec->min_effect), (void *)json_copy(a, spec->price), (void *)entries);
+        if (spec->comparison && json_len(shared))
+                json_set(a, plan, "requests", requests_of(v, shared));
         if (spec->accuracy_tolerance >= 0)
                 json_set(a, plan, "accuracyTolerance", json_double(a, spec->accuracy_tolerance));
         if (spec->run_timeout)

@@ -174,6 +174,10 @@ static struct json *ml_results(struct arena *a, const struct json *entry)
                                                 {"bestParams", OBJECT, NULL},
                                                 {"framework", WORD, NULL},
                                                 {"trainingLoss", NUMBER, NULL},
+                                                {"lossFunction", WORD, NULL},
+                                                {"featureImportancesTotal", COUNT, NULL},
+                                                {"selectedFeaturesTotal", COUNT, NULL},
+                                                {"cut", TRUTH, NULL},
                                                 {"featureImportances", OBJECT, NULL},
                                                 {"task", WORD, NULL},
                                                 {"algorithm", WORD, NULL},
@@ -211,10 +215,10 @@ static void copy_figures(struct arena *a, struct json *to, const struct json *en
 
 static void copy_more(struct arena *a, struct json *to, const struct json *entry)
 {
-        static const struct member members[] = {{"iterations", COUNT, NULL}, {"invalid", COUNT, NULL},
-                                                {"metrics", OBJECT, NULL},   {"throughput", NUMBER, NULL},
-                                                {"cost", NUMBER, NULL},      {"costBasis", WORD, NULL},
-                                                {"currency", WORD, NULL},    {"efficiency", OBJECT, NULL}};
+        static const struct member members[] = {
+                {"iterations", COUNT, NULL},  {"invalid", COUNT, NULL},     {"metrics", OBJECT, NULL},
+                {"throughput", NUMBER, NULL}, {"cost", NUMBER, NULL},       {"costBasis", WORD, NULL},
+                {"currency", WORD, NULL},     {"efficiency", OBJECT, NULL}, {"gpu", OBJECT, NULL}};
         double rows, seconds;
 
         COPY(a, to, entry, members);
@@ -308,6 +312,7 @@ static struct json *statistics_of(struct arena *a, const struct json *result)
 
         COPY(a, statistics, result, whole);
         json_set(a, statistics, "warnings", texts_of(a, json_at(result, "warnings"), SENTENCE, 100));
+        json_set(a, statistics, "left", texts_of(a, json_at(result, "left"), SENTENCE, 100));
         json_foreach (entry, json_at(result, "algorithms")) {
                 struct json *one = json_append(list, json_object(a));
 
@@ -329,6 +334,7 @@ static struct json *comparison_of(struct arena *a, const struct json *result)
                 {"ciHigh", NUMBER, NULL},     {"p", NUMBER, NULL},     {"pAdjusted", NUMBER, NULL},
                 {"effectSize", NUMBER, NULL}, {"effect", WORD, NULL},  {"shift", NUMBER, NULL},
                 {"verdict", WORD, NULL},      {"why", SENTENCE, NULL}, {"needed", COUNT, NULL}};
+        static const struct member of_size[] = {{"size", COUNT, NULL}};
         static const char *const axes[] = {"accuracy", "memory", "cost"};
         const struct json *from = json_at(result, "comparison");
         struct json *comparison, *pareto;
@@ -344,8 +350,10 @@ static struct json *comparison_of(struct arena *a, const struct json *result)
                 json_set(
                         a, pareto, axes[i],
                         texts_of(a, json_at(json_at(from, "pareto"), axes[i]), WORD, SESSION_ALGORITHMS_MAX));
-        if (json_len(pareto))
+        if (json_len(pareto)) {
+                COPY(a, pareto, json_at(from, "pareto"), of_size);
                 json_set(a, comparison, "pareto", pareto);
+        }
         return comparison;
 }
 

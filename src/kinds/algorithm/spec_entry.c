@@ -91,7 +91,7 @@ static void check_sorting(struct wrongs *w, const struct algorithm_spec *spec,
                 wrong(w, at(w, e, "parameters"), "%s", sentence(w, err.text));
 }
 
-static void check_ml(struct wrongs *w, const struct algorithm_entry *e)
+static void check_ml(struct wrongs *w, const struct algorithm_spec *spec, const struct algorithm_entry *e)
 {
         const struct json *ml = json_at(e->json, "mlConfig");
         const char *outer = json_str(e->json, "framework"), *inner = json_str(ml, "framework");
@@ -104,6 +104,9 @@ static void check_ml(struct wrongs *w, const struct algorithm_entry *e)
         if (ml_check(e->framework, e->task, model, &err) < 0)
                 wrong(w, at(w, e, "mlConfig"), "%s", sentence(w, err.text));
         check_whole(w, ml, at(w, e, "mlConfig"), "datasetSize", 1, 1000000000);
+        if (spec->n_sizes > 1 && json_int(ml, "datasetSize", 0) > 0)
+                wrong(w, at(w, e, "mlConfig.datasetSize"),
+                      "makes the data the same at every size, leave it out where there are inputSizes");
         check_whole(w, ml, at(w, e, "mlConfig"), "nFeatures", 1, 1000000);
         check_whole(w, ml, at(w, e, "mlConfig"), "nSelect", 1, 1000000);
 }
@@ -117,7 +120,7 @@ void check_entry(struct wrongs *w, const struct algorithm_spec *spec, size_t i)
         if (e->type == ALGORITHM_SORTING)
                 check_sorting(w, spec, e);
         else if (e->type == ALGORITHM_ML)
-                check_ml(w, e);
+                check_ml(w, spec, e);
         else
                 check_custom(w, e);
         check_resources(w, at(w, e, "resources"), json_at(e->json, "resources"));

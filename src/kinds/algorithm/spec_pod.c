@@ -64,6 +64,8 @@ static void check_variable(struct wrongs *w, const struct algorithm_entry *e, co
         if (value && !json_cstr(value))
                 wrong(w, at_element(w, e, "env", i, "value"), "must be a text, not %s",
                       shown_json(w->arena, value));
+        if (json_at(variable, "valueFrom")) /* without it the program would see an empty text */
+                wrong(w, at_element(w, e, "env", i, "valueFrom"), "is not allowed, say its value");
 }
 
 /* ---- volumes */

@@ -21,7 +21,7 @@ static const usec_t GRACE = 500 * USEC_PER_MS, LEFT_OVER_GRACE = 100 * USEC_PER_
 /* For the keeper's end: it kills what it keeps before. */
 static const int END_MS = 15000;
 
-enum { REQUEST_MAX = 8 << 20 };
+enum { REQUEST_MAX = 8 << 20, KILLED_INSIDE = 128 + SIGKILL /* as a shell tells of its child */ };
 
 struct measure {
         struct loop *loop;
@@ -154,8 +154,10 @@ static void judge(struct measure *m, const char *reason, const char *message)
         else if (s->timed_out)
                 set_error(s, "TimedOut",
                           arena_printf(a, "it did not end within %.6g s", seconds(m->timeout, 1e6)));
-        else if (s->oom && s->signal == SIGKILL)
-                set_error(s, "OOMKilled", "the kernel killed it for want of memory");
+        else if (s->oom && (s->signal == SIGKILL || s->exit_code == KILLED_INSIDE))
+                set_error(s, "OOMKilled",
+                          "the kernel killed it for want of memory: raise the memory limit, or have it use "
+                          "less");
         else if (s->signal)
                 set_error(s, "Signal",
                           arena_printf(a, "it ended by signal %d (%s)", s->signal,

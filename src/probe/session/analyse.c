@@ -8,6 +8,8 @@ static double median_of_column(struct arena *a, const struct session_samples *s,
         double *values = arena_new_array(a, double, s->rows.n + 1);
         size_t n = 0;
 
+        if (c >= s->columns) /* not kept */
+                return NAN;
         vec_foreach (row, &s->rows)
                 if (row->entry == entry && !row->reason && row_counts(s->plan, row) && !isnan(row->v[c]))
                         values[n++] = row->v[c];
@@ -92,6 +94,9 @@ static void analyse_entry(struct arena *a, const struct session_samples *s, size
         e->accuracy = median_of_column(a, s, entry, COLUMN_ACCURACY);
         e->wall = median_of_column(a, s, entry, COLUMN_WALL);
         e->cpu = median_of_column(a, s, entry, COLUMN_CPU);
+        e->gpu_percent = median_of_column(a, s, entry, COLUMN_GPU_UTILIZATION);
+        e->gpu_memory = median_of_column(a, s, entry, COLUMN_GPU_MEMORY);
+        e->gpu_power = median_of_column(a, s, entry, COLUMN_GPU_POWER);
         advise_entry(s->plan, e);
 }
 

@@ -322,9 +322,10 @@ struct analysis_entry {
         double accuracy, wall, cpu; /* medians; NAN: none. cpu: seconds */
         double cost;                /* of one run, median; NAN: none */
         const char *cost_basis;
-        double efficiency_cpu, efficiency_memory; /* used over requested; NAN: not known */
-        size_t out_of_memory;                     /* runs that ended so */
-        double throttled;                         /* periods, of all runs */
+        double efficiency_cpu, efficiency_memory;  /* used over requested; NAN: not known */
+        size_t out_of_memory;                      /* runs that ended so */
+        double throttled;                          /* periods, of all runs */
+        double gpu_percent, gpu_memory, gpu_power; /* medians, of all GPUs that were seen; NAN: none was */
 };
 
 struct analysis_size {

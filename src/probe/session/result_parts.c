@@ -184,6 +184,18 @@ static void set_figures(struct arena *a, struct json *j, const struct session_pl
                 set_number(a, j, "throughput", (double)size / e->time_d.median);
 }
 
+/* Of the GPUs that the container sees, whoever used them. */
+static void set_gpu(struct arena *a, struct json *j, const struct analysis_entry *e)
+{
+        struct json *gpu = json_object(a);
+
+        set_number(a, gpu, "utilizationPercent", e->gpu_percent);
+        set_number(a, gpu, "memoryMb", e->gpu_memory / megabyte);
+        set_number(a, gpu, "powerWatts", e->gpu_power);
+        if (json_len(gpu))
+                json_set(a, j, "gpu", gpu);
+}
+
 struct json *result_entry(struct arena *a, const struct analysis *an, size_t entry, enum result_level level)
 {
         const struct analysis_entry *e = &an->entries[entry];
@@ -212,6 +224,7 @@ struct json *result_entry(struct arena *a, const struct analysis *an, size_t ent
         json_set(a, j, "mlResults", models(a, an->samples, e, level));
         json_set(a, j, "statistics", statistics(a, e, level));
         set_cost(a, j, an->plan, e);
+        set_gpu(a, j, e);
         return j;
 }
 
@@ -275,7 +288,7 @@ static size_t largest_size(const struct session_plan *p)
         return best;
 }
 
-/* Names on the front of time against what VALUE says of an entry; NULL: fewer than two have it. */
+/* Names on the front of time against what VALUE says of an entry that works; NULL: fewer than two have it. */
 static struct json *front(struct arena *a, const struct analysis *an, bool more,
                           double (*value)(const struct analysis_entry *e))
 {
@@ -288,7 +301,9 @@ static struct json *front(struct arena *a, const struct analysis *an, bool more,
         for (size_t i = 0; i < p->n; i++) {
                 const struct analysis_entry *e = &an->entries[i * p->n_sizes + size];
 
-                points[i] = (struct stats_point){e->n ? e->time_d.median : NAN, e->n ? value(e) : NAN};
+                bool counts = e->n && !e->gave_up;
+
+                points[i] = (struct stats_point){counts ? e->time_d.median : NAN, counts ? value(e) : NAN};
                 known += isfinite(points[i].x) && isfinite(points[i].y);
         }
         if (known < 2)
@@ -319,6 +334,8 @@ static struct json *pareto(struct arena *a, const struct analysis *an)
 {
         struct json *j = json_object(a);
 
+        if (an->plan->parallel) /* no time of one tells anything of another's */
+                return NULL;
         json_set(a, j, "accuracy", front(a, an, true, accuracy_of));
         json_set(a, j, "memory", front(a, an, false, memory_of));
         json_set(a, j, "cost", front(a, an, false, cost_of));

@@ -34,7 +34,7 @@
  *    "algorithms": [{"name", "label", "type", "framework", "size", "n", "invalid", "invalidReasons": {"exit 3": 2}, "executionTime" (s),
  *        "memoryUsage" (MB = 10^6 bytes), "cpuUsage" (percent of one core), "iterations", "accuracy", "metrics", "mlResults",
  *        "statistics": {"time", "memory", "cpu"}, "throughput" (size/s), "cost", "costBasis", "currency",
- *        "efficiency": {"cpu", "memory"}, "error": {"reason", "message"}}],
+ *        "efficiency": {"cpu", "memory"}, "gpu": {"utilizationPercent", "memoryMb", "powerWatts"}, "error": {"reason", "message"}}],
  *    "comparison": {"baseline", "alpha", "minEffect", "noiseFloor", "pairs": [...], "fastest", "pareto", "summary"},
  *    "scaling": [...], "recommendations": [{"kind", "text", "evidence"}]}
  *

@@ -123,8 +123,11 @@ static void add_versus(struct buf *out, const struct trials *t, size_t i)
                         buf_printf(out, " (x%.2f)", p->ratio);
                 if (p->needed >= STATS_NEEDED_MAX)
                         buf_printf(out, ": %d runs or more would be needed", STATS_NEEDED_MAX);
-                else if (p->needed)
-                        buf_printf(out, ": %zu runs would likely decide", p->needed);
+                else if (p->needed) /* without an interval nothing is known of the scatter */
+                        buf_printf(out,
+                                   isnan(p->low) ? ": at least %zu runs are needed"
+                                                 : ": %zu runs would likely decide",
+                                   p->needed);
                 return;
         case STATS_NOT_COMPARABLE:
         case STATS_VERDICTS_:
