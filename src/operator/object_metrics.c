@@ -1,4 +1,4 @@
-#include "kinds/summary.h"
+#include "kinds/kinds.h"
 #include "operator/operator.h"
 
 #include <math.h>
