@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 enum { KEY_MAX = 1024 };
+#define OTHER "other"
 
 struct metric {
         const struct metric_family *family;
@@ -20,6 +21,7 @@ struct metric {
 struct family {
         const struct metric_family *family;
         struct metric *first, **last;
+        struct map series; /* by labels */
 };
 
 struct metrics {
@@ -29,6 +31,11 @@ struct metrics {
                 void *arg;
         })
         collectors;
+        VEC(struct writer {
+                void (*fn)(void *arg, struct buf *out);
+                void *arg;
+        })
+        writers;
         struct metric *process[6];
 };
 
@@ -49,10 +56,12 @@ void metrics_free(struct metrics *m)
                         free(s->labels);
                         free(s);
                 }
+                map_done(&(*f)->series);
                 free(*f);
         }
         vec_done(&m->families);
         vec_done(&m->collectors);
+        vec_done(&m->writers);
         free(m);
 }
 
@@ -69,17 +78,24 @@ static void add_label_value(struct buf *b, const char *value)
         }
 }
 
+void metrics_add_label(struct buf *labels, const char *name, const char *value)
+{
+        buf_printf(labels, "%s%s=\"", labels->n ? "," : "", name);
+        add_label_value(labels, value);
+        buf_addc(labels, '"');
+}
+
+/* VALUES NULL: "other" for each. */
 static char *label_text(const struct metric_family *family, const char *const *values)
 {
         struct buf b = BUF_INIT(KEY_MAX);
 
-        for (size_t i = 0; values && family->labels && family->labels[i]; i++) {
-                buf_printf(&b, "%s%s=\"", i ? "," : "", family->labels[i]);
-                add_label_value(&b, values[i] ? values[i] : "");
-                buf_addc(&b, '"');
+        for (size_t i = 0; family->labels && family->labels[i]; i++)
+                metrics_add_label(&b, family->labels[i], !values ? OTHER : values[i] ? values[i] : "");
+        if (b.overflow) {
+                buf_done(&b);
+                return values ? label_text(family, NULL) : xstrdup("");
         }
-        if (b.overflow)
-                buf_clear(&b);
         return buf_take(&b);
 }
 
@@ -97,21 +113,30 @@ static struct family *find_family(struct metrics *m, const struct metric_family 
         return f;
 }
 
+static struct metric *add_series(struct family *f, char *labels)
+{
+        struct metric *s = xcalloc(1, sizeof(*s) + (f->family->n_buckets + 1) * sizeof(s->buckets[0]));
+
+        s->family = f->family;
+        s->labels = labels;
+        map_put(&f->series, str_of(labels), s);
+        *f->last = s;
+        f->last = &s->next;
+        return s;
+}
+
 struct metric *metrics_get(struct metrics *m, const struct metric_family *family, const char *const *values)
 {
         struct family *f = find_family(m, family);
         _cleanup_(free_ptr) char *labels = label_text(family, values);
-        struct metric *s;
+        struct metric *s = map_get(&f->series, str_of(labels));
 
-        for (s = f->first; s; s = s->next)
-                if (streq(s->labels, labels))
-                        return s;
-        s = xcalloc(1, sizeof(*s) + (family->n_buckets + 1) * sizeof(s->buckets[0]));
-        s->family = family;
-        s->labels = TAKE_PTR(labels);
-        *f->last = s;
-        f->last = &s->next;
-        return s;
+        if (!s && f->series.n >= METRICS_SERIES_MAX) {
+                free(labels);
+                labels = label_text(family, NULL);
+                s = map_get(&f->series, str_of(labels));
+        }
+        return s ? s : add_series(f, TAKE_PTR(labels));
 }
 
 void metric_add(struct metric *m, double by)
@@ -150,29 +175,55 @@ void metrics_off_collect(struct metrics *m, void (*fn)(void *arg), void *arg)
         m->collectors.n = kept;
 }
 
+void metrics_on_write(struct metrics *m, void (*fn)(void *arg, struct buf *out), void *arg)
+{
+        *vec_push(&m->writers) = (struct writer){fn, arg};
+}
+
+void metrics_off_write(struct metrics *m, void (*fn)(void *arg, struct buf *out), void *arg)
+{
+        size_t kept = 0;
+
+        for (size_t i = 0; i < m->writers.n; i++)
+                if (m->writers.v[i].fn != fn || m->writers.v[i].arg != arg)
+                        m->writers.v[kept++] = m->writers.v[i];
+        m->writers.n = kept;
+}
+
 static void add_number(struct buf *b, double v)
 {
         if (isinf(v))
                 buf_adds(b, v > 0 ? "+Inf" : "-Inf");
-        else if (v == (double)(int64_t)v && v > -1e15 && v < 1e15)
+        else if (v > -1e15 && v < 1e15 && v == (double)(int64_t)v)
                 buf_printf(b, "%" PRId64, (int64_t)v);
         else
                 buf_printf(b, "%.17g", v);
 }
 
-static void add_sample(struct buf *b, const struct metric *s, const char *suffix, const char *le,
-                       double value)
+/* What a sample is written as: NAME, SUFFIX and labels. */
+struct writing {
+        struct buf *out;
+        const char *name;
+        struct str labels;
+};
+
+static void add_sample(const struct writing *w, const char *suffix, const char *le, double value)
 {
-        buf_printf(b, "%s%s", s->family->name, suffix);
-        if (s->labels[0] || le)
-                buf_printf(b, "{%s%s%s%s%s}", s->labels, s->labels[0] && le ? "," : "", le ? "le=\"" : "",
-                           le ? le : "", le ? "\"" : "");
-        buf_addc(b, ' ');
-        add_number(b, value);
-        buf_addc(b, '\n');
+        buf_adds(w->out, w->name);
+        buf_adds(w->out, suffix);
+        if (w->labels.n || le) {
+                buf_addc(w->out, '{');
+                buf_add(w->out, w->labels.p, w->labels.n);
+                if (le)
+                        buf_printf(w->out, "%sle=\"%s\"", w->labels.n ? "," : "", le);
+                buf_addc(w->out, '}');
+        }
+        buf_addc(w->out, ' ');
+        add_number(w->out, value);
+        buf_addc(w->out, '\n');
 }
 
-static void add_histogram(struct buf *b, const struct metric *s)
+static void add_histogram(const struct writing *w, const struct metric *s)
 {
         uint64_t total = 0;
         char le[32];
@@ -180,30 +231,55 @@ static void add_histogram(struct buf *b, const struct metric *s)
         for (size_t i = 0; i < s->family->n_buckets; i++) {
                 total += s->buckets[i];
                 snprintf(le, sizeof(le), "%g", s->family->buckets[i]);
-                add_sample(b, s, "_bucket", le, (double)total);
+                add_sample(w, "_bucket", le, (double)total);
         }
-        add_sample(b, s, "_bucket", "+Inf", (double)s->count);
-        add_sample(b, s, "_sum", NULL, s->value);
-        add_sample(b, s, "_count", NULL, (double)s->count);
+        add_sample(w, "_bucket", "+Inf", (double)s->count);
+        add_sample(w, "_sum", NULL, s->value);
+        add_sample(w, "_count", NULL, (double)s->count);
+}
+
+static void add_head(struct buf *out, const struct metric_family *f, const char *name)
+{
+        static const char *const types[] = {"counter", "gauge", "histogram"};
+
+        buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, f->help, name, types[f->type]);
+}
+
+static void add_family(struct buf *out, const struct family *f, const char *name)
+{
+        add_head(out, f->family, name);
+        for (const struct metric *s = f->first; s; s = s->next) {
+                const struct writing w = {out, name, str_of(s->labels)};
+
+                if (f->family->type == METRIC_HISTOGRAM)
+                        add_histogram(&w, s);
+                else
+                        add_sample(&w, "", NULL, s->value);
+        }
+}
+
+void metrics_write_head(struct buf *out, const struct metric_family *family)
+{
+        add_head(out, family, family->name);
+}
+
+void metrics_write_sample(struct buf *out, const struct metric_family *family, struct str labels,
+                          double value)
+{
+        add_sample(&(struct writing){out, family->name, labels}, "", NULL, value);
 }
 
 void metrics_write(struct metrics *m, struct buf *out)
 {
-        static const char *const types[] = {"counter", "gauge", "histogram"};
-
         vec_foreach (c, &m->collectors)
                 c->fn(c->arg);
-        vec_foreach (it, &m->families) {
-                const struct metric_family *f = (*it)->family;
-
-                buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name, types[f->type]);
-                for (struct metric *s = (*it)->first; s; s = s->next) {
-                        if (f->type == METRIC_HISTOGRAM)
-                                add_histogram(out, s);
-                        else
-                                add_sample(out, s, "", NULL, s->value);
-                }
+        vec_foreach (f, &m->families) {
+                add_family(out, *f, (*f)->family->name);
+                if ((*f)->family->alias)
+                        add_family(out, *f, (*f)->family->alias);
         }
+        vec_foreach (w, &m->writers)
+                w->fn(w->arg, out);
 }
 
 enum { PROC_CPU, PROC_RSS, PROC_VIRTUAL, PROC_FDS, PROC_MAX_FDS, PROC_START };

@@ -166,6 +166,59 @@ static bool is_not_measured(const struct json *status)
         return streq(json_str(annotations, "simulated"), "true") || json_bool(status, "replay", false);
 }
 
+/* ---- what it uses, and what came out */
+
+static double number_at(const struct json *object, const char *member)
+{
+        double number;
+
+        return json_to_double(json_at(object, member), &number) && isfinite(number) ? number : NAN;
+}
+
+/* Of a list of algorithms nobody's time stands for all, but the largest memory is what was needed. */
+static void take_results(const struct json *results, struct summary *s)
+{
+        if (json_is(results, JSON_OBJECT)) {
+                s->memory_mb = number_at(results, "memoryUsage");
+                s->cpu_percent = number_at(results, "cpuUsage");
+                s->seconds = number_at(results, "executionTime");
+                return;
+        }
+        json_foreach (one, results)
+                s->memory_mb = fmax(s->memory_mb, number_at(one, "memoryUsage"));
+}
+
+/* What a scheduled run found is told of its template: it goes when the next one has not found it. */
+static bool is_of_template(const struct json *object, const struct kind *kind)
+{
+        json_foreach (owner, json_at(json_at(object, "metadata"), "ownerReferences"))
+                if (json_bool(owner, "controller", false) && streq(json_str(owner, "kind"), kind->type->kind))
+                        return true;
+        return false;
+}
+
+static void take_figures(const struct json *object, struct summary *s)
+{
+        const struct json *status = json_at(object, "status");
+        const struct json *usage = json_at(json_at(status, "progress"), "usage");
+        const struct json *degraded = summary_condition(object, "PerformanceDegraded", NULL);
+
+        s->memory_mb = s->cpu_percent = s->seconds = NAN;
+        if (s->life == SUMMARY_RUNNING) {
+                s->memory_mb = number_at(usage, "memoryMb");
+                s->cpu_percent = number_at(usage, "cpuPercent");
+        } else if (summary_over(s) && !s->kind->result) {
+                take_results(json_at(status, "results"), s);
+        }
+        if (degraded && !is_of_template(object, s->kind)) {
+                const char *is = json_str(degraded, "status");
+
+                s->trend = streq(is, "True")    ? SUMMARY_DEGRADED
+                           : streq(is, "False") ? SUMMARY_STEADY
+                                                : SUMMARY_TREND_UNKNOWN;
+        }
+}
+
 void summarize(const struct kind *kind, const struct json *object, struct arena *a, struct summary *ret)
 {
         const struct json *meta = json_at(object, "metadata"), *status = json_at(object, "status");
@@ -190,6 +243,7 @@ void summarize(const struct kind *kind, const struct json *object, struct arena 
         ret->life = life_of(object, ret);
         explain(object, ret);
         settle_progress(object, ret);
+        take_figures(object, ret);
         name_phase(status, ret);
 }
 

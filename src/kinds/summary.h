@@ -18,6 +18,8 @@ enum summary_life {
         SUMMARY_CANCELLED,
 };
 
+enum summary_trend { SUMMARY_TREND_UNKNOWN, SUMMARY_STEADY, SUMMARY_DEGRADED };
+
 struct summary {
         const struct kind *kind;
         const char *ns, *name, *uid; /* "" if the object does not say */
@@ -39,6 +41,9 @@ struct summary {
         bool stuck;                        /* it runs and does not move, see Progressing=False */
         bool retried;                      /* stalled for a reason that the operator tries again by itself */
         bool not_measured;                 /* simulated or replayed values */
+        double memory_mb, cpu_percent;     /* while it is measured, then as it was; NAN: not known */
+        double seconds;                    /* that one run of what was measured takes; NAN: not known */
+        enum summary_trend trend;
         /*
          * Why it waits, does not move or has failed, as a CamelCase reason and a sentence; of what has succeeded the reason is NULL and
          * the sentence what came out. NULL: there is nothing to say.

@@ -29,6 +29,8 @@ struct cache {
         uint32_t round;
         size_t bytes;
         struct metric *objects_metric, *bytes_metric;
+        size_t told_objects,
+                told_bytes; /* of what they say, this cache's part: others may have the same type */
         VEC(struct listener {
                 cache_listener fn;
                 void *arg;
@@ -231,13 +233,20 @@ static void restore_identity(const struct cache_entry *e, struct json *object, s
         json_set(a, meta, "resourceVersion", json_string(a, e->rv));
 }
 
+static void tell_metrics(struct cache *c, size_t objects, size_t bytes)
+{
+        if (!c->objects_metric)
+                return;
+        metric_add(c->objects_metric, (double)objects - (double)c->told_objects);
+        metric_add(c->bytes_metric, (double)bytes - (double)c->told_bytes);
+        c->told_objects = objects;
+        c->told_bytes = bytes;
+}
+
 static void notify(struct cache *c, enum cache_change change, const struct entry *before,
                    const struct entry *after, bool initial)
 {
-        if (c->objects_metric) {
-                metric_set(c->objects_metric, (double)c->by_key.n);
-                metric_set(c->bytes_metric, (double)c->bytes);
-        }
+        tell_metrics(c, c->by_key.n, c->bytes);
         for (size_t i = 0; i < c->listeners.n; i++)
                 c->listeners.v[i].fn(c->listeners.v[i].arg, change, before ? &before->pub : NULL,
                                      after ? &after->pub : NULL, initial);
@@ -431,6 +440,7 @@ void cache_free(struct cache *c)
 
         if (!c)
                 return;
+        tell_metrics(c, 0, 0);
         map_foreach (i, &c->by_key, e)
                 free(e);
         map_done(&c->by_key);

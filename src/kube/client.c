@@ -31,10 +31,11 @@ struct kube {
         usec_t tokens_at;
         struct metrics *metrics;
         struct counter counters[COUNTERS_MAX]; /* the series in use, so that they need not be looked up */
-        struct arena_pool arenas;              /* of calls */
-        struct list calls;                     /* all but */
-        struct list ending;                    /* those whose callback runs */
-        struct list limited;                   /* waiting for a token, in order */
+        struct metric *durations[KUBE_DELETE_COLLECTION + 1]; /* by verb; NULL: not used yet */
+        struct arena_pool arenas;                             /* of calls */
+        struct list calls;                                    /* all but */
+        struct list ending;                                   /* those whose callback runs */
+        struct list limited;                                  /* waiting for a token, in order */
         struct timer limiter;
 };
 
@@ -46,7 +47,8 @@ struct kube_call {
         const char *target;
         unsigned attempts;
         bool renewed, waiting_auth;
-        usec_t deadline;
+        bool counted; /* this attempt: a stream is when its answer begins */
+        usec_t deadline, sent_at;
         struct http_call *http;
         struct timer timer;
         void (*on_data)(void *arg, struct str chunk);
@@ -138,6 +140,29 @@ static const struct metric_family requests_family = {
         0,
 };
 
+static const char *const duration_labels[] = {"verb", "host", NULL};
+static const double duration_buckets[] = {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
+static const struct metric_family duration_family = {
+        "rest_client_request_duration_seconds",
+        "Request latency in seconds. Broken down by verb, and host.",
+        METRIC_HISTOGRAM,
+        duration_labels,
+        duration_buckets,
+        ARRAY_LEN(duration_buckets),
+};
+
+static void observe(struct kube_call *c)
+{
+        struct kube *k = c->kube;
+        struct metric **of = &k->durations[c->req.verb];
+
+        if (!*of)
+                *of = metrics_get(k->metrics, &duration_family,
+                                  (const char *[]){verbs[c->req.verb].method, k->host});
+        metric_observe(*of, (double)usec_sub(loop_now(k->loop), c->sent_at) / (double)USEC_PER_SEC);
+}
+
+/* An attempt has been answered, or has failed (0). */
 static void count(struct kube_call *c, int status)
 {
         struct kube *k = c->kube;
@@ -145,8 +170,10 @@ static void count(struct kube_call *c, int status)
         struct counter *n = k->counters, *end = n + COUNTERS_MAX - 1;
         char code[16] = "<error>";
 
-        if (!k->metrics)
+        if (!k->metrics || c->counted)
                 return;
+        c->counted = true;
+        observe(c);
         while (n < end && n->metric && (n->method != method || n->status != status))
                 n++;
         if (!n->metric || n->method != method || n->status != status) {
@@ -344,6 +371,7 @@ static void on_head(void *arg, const struct http_answer *answer)
         c->status = answer->status;
         c->retry_after = header_retry_after(answer);
         c->streaming = answer->status == 200;
+        count(c, answer->status);
 }
 
 static void on_data(void *arg, struct str chunk)
@@ -406,6 +434,8 @@ static void send_http(struct kube_call *c, const struct kube_credentials *cred)
                                                               str_of(cred->authorization)};
         if (c->req.body.p)
                 headers[r.headers.n++] = (struct http_header){STR("Content-Type"), str_of(v->content_type)};
+        c->counted = false;
+        c->sent_at = loop_now(c->kube->loop);
         c->http = http_start(c->kube->http, &r, &handlers, c);
 }
 

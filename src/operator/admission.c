@@ -1,6 +1,6 @@
 #include "operator/admission.h"
 
-enum { EXACT = 10, NAMED = 3, ORDER_BYTES = 8 };
+enum { EXACT = 10, NAMED = 3, ORDER_BYTES = 8, LABELS_MAX = 512 };
 #define PRIORITY_STEP (10 * 60 * USEC_PER_SEC)
 
 enum state {
@@ -558,6 +558,45 @@ static const struct metric_family depth_family = {"dprofiler_queue_depth",
                                                   NULL,
                                                   0};
 
+static const char *const quota_labels[] = {"namespace", "resource", NULL};
+static const struct metric_family used_family = {
+        "dprofiler_quota_used",
+        "Runs of the namespace that are under way, or about to begin, where their number is limited.",
+        METRIC_GAUGE, quota_labels};
+static const struct metric_family limit_family = {"dprofiler_quota_limit",
+                                                  "How many runs of the namespace may be under way at once.",
+                                                  METRIC_GAUGE, quota_labels};
+
+static void write_quota(const struct admissions *s, const struct metric_family *f, struct buf *out)
+{
+        _cleanup_(buf_done) struct buf labels = BUF_INIT(LABELS_MAX);
+        size_t n = 0;
+        struct ns *ns;
+
+        metrics_write_head(out, f);
+        map_foreach (i, &s->namespaces, ns) {
+                if (n++ >= METRICS_SERIES_MAX)
+                        break;
+                buf_clear(&labels);
+                metrics_add_label(&labels, "namespace", ns->name);
+                metrics_add_label(&labels, "resource", "runs");
+                metrics_write_sample(
+                        out, f, buf_str(&labels),
+                        (double)(f == &used_family ? ns->n_holding : s->cfg.limits.runs_per_namespace));
+        }
+}
+
+/* Namespaces come and go. */
+static void on_write(void *arg, struct buf *out)
+{
+        const struct admissions *s = arg;
+
+        if (!s->cfg.limits.runs_per_namespace)
+                return;
+        write_quota(s, &used_family, out);
+        write_quota(s, &limit_family, out);
+}
+
 static void on_collect(void *arg)
 {
         struct admissions *s = arg;
@@ -577,6 +616,7 @@ static void init_metrics(struct admissions *s, struct metrics *m)
         for (size_t i = 0; i < ARRAY_LEN(s->depth); i++)
                 s->depth_gauges[i] = metrics_get(m, &depth_family, &names[i]);
         metrics_on_collect(m, on_collect, s);
+        metrics_on_write(m, on_write, s);
 }
 
 struct admissions *admissions_new(const struct admissions_config *config)
@@ -613,8 +653,10 @@ void admissions_free(struct admissions *s)
 {
         if (!s)
                 return;
-        if (s->cfg.metrics)
+        if (s->cfg.metrics) {
                 metrics_off_collect(s->cfg.metrics, on_collect, s);
+                metrics_off_write(s->cfg.metrics, on_write, s);
+        }
         admissions_reset(s);
         arena_done(&s->scratch);
         free(s);

@@ -53,7 +53,7 @@ struct health *health_new(struct loop *loop, const char *listen, struct operator
 
         h->op = o;
         h->metrics = metrics;
-        h->text = (struct buf)BUF_INIT(1 << 20);
+        h->text = (struct buf)BUF_INIT(METRICS_TEXT_MAX);
         h->server = http_server_new(loop, &config, err);
         if (!h->server) {
                 health_free(h);

@@ -58,6 +58,7 @@
 #include "kube/kube.h"
 #include "net/net.h"
 #include "operator/admission.h"
+#include "operator/object_metrics.h"
 
 #define OPERATOR_LABEL_CONTROLLER  "sonde.dev/controller"
 #define OPERATOR_LABEL_MANAGED_BY  "app.kubernetes.io/managed-by"

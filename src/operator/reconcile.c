@@ -227,8 +227,6 @@ static struct task *task_new(struct runtime *rt, struct str key)
         t->ns = arena_strndup(&t->arena, ns.p, ns.n);
         t->name = arena_strndup(&t->arena, rest.p, rest.n);
         t->began = clock_boot(loop_clock(rt->op->cfg.loop));
-        if (rt->active)
-                metric_set(rt->active, rt->running);
         return t;
 }
 

@@ -113,6 +113,11 @@ static void on_request(void *arg, enum cache_change change, const struct cache_e
         add_request(s->rt, after ? after : before, initial);
 }
 
+bool operator_leads(const struct operator* o)
+{
+        return o->leading && (!o->cfg.lease || lease_held(o->cfg.lease));
+}
+
 /* ---- the pump: takes requests into work while there is room */
 
 static bool all_synced(const struct runtime *rt)
@@ -123,14 +128,14 @@ static bool all_synced(const struct runtime *rt)
         return true;
 }
 
-static unsigned limit_of(const struct runtime *rt)
+unsigned runtime_limit(const struct runtime *rt)
 {
         return rt->op->cfg.concurrency ? rt->op->cfg.concurrency : CONCURRENCY_DEFAULT;
 }
 
 static void pump_runtime(struct runtime *rt)
 {
-        unsigned limit = limit_of(rt);
+        unsigned limit = runtime_limit(rt);
         const struct clock *clock = loop_clock(rt->op->cfg.loop);
         usec_t until = usec_add(clock_boot(clock), PUMP_TIME);
 
@@ -248,7 +253,7 @@ static void finish_drain(struct operator* o)
 /* There is no room for what is ready. */
 static bool has_backlog(const struct runtime *rt)
 {
-        return rt->running >= limit_of(rt) && queue_ready(rt->queue);
+        return rt->running >= runtime_limit(rt) && queue_ready(rt->queue);
 }
 
 static void pump(struct defer *d)
@@ -261,7 +266,7 @@ static void pump(struct defer *d)
                 finish_drain(o);
                 return;
         }
-        if (!o->leading || (o->cfg.lease && !lease_held(o->cfg.lease)))
+        if (!operator_leads(o))
                 return;
         if (o->admissions && !o->awaits_all)
                 await_all(o);
@@ -324,18 +329,9 @@ void runtime_finished(struct task *t, enum queue_outcome outcome, enum reconcile
         struct item *item = t->item;
         usec_t took = usec_sub(clock_boot(loop_clock(rt->op->cfg.loop)), t->began);
 
-        if (rt->seconds) {
-                metric_add(rt->results[result], 1);
-                metric_observe(rt->seconds, (double)took / 1e6);
-                if (outcome == QUEUE_GIVE_UP)
-                        metric_add(rt->terminal_errors, 1);
-                if (result == RESULT_ERROR)
-                        metric_add(rt->errors, 1);
-        }
+        runtime_metrics_finished(rt, outcome, result, took);
         rt->running--;
         item->task = NULL;
-        if (rt->active)
-                metric_set(rt->active, rt->running);
         queue_done(rt->queue, str_of(item->key), outcome);
         task_free(t);
         if (!item->expectations && !item->settled && !item->ending)
@@ -383,69 +379,10 @@ static void start_source(struct runtime *rt, const struct child_kind *kind, cons
         *s = (struct source){.rt = rt, .type = cc.type, .kind = kind, .cache = cache_new(&cc)};
         s->through = kind ? kind->through : -1;
         cache_listen(s->cache, rt->n_sources ? on_child : on_request, s);
+        runtime_metrics_source(s);
         rt->n_sources++;
         rc.cache = s->cache;
         s->reflector = reflector_new(&rc);
-}
-
-static const char *const controller_label[] = {"controller", NULL};
-static const char *const result_labels[] = {"controller", "result", NULL};
-static const double seconds_buckets[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3,  0.35,
-                                         0.4,   0.45, 0.5,   0.6,  0.7, 0.8,  0.9, 1,    1.25, 1.5,
-                                         1.75,  2,    2.5,   3,    3.5, 4,    4.5, 5,    6,    7,
-                                         8,     9,    10,    15,   20,  25,   30,  40,   50,   60};
-static const struct metric_family results_family = {"controller_runtime_reconcile_total",
-                                                    "Total number of reconciliations per controller.",
-                                                    METRIC_COUNTER,
-                                                    result_labels,
-                                                    NULL,
-                                                    0};
-static const struct metric_family errors_family = {"controller_runtime_reconcile_errors_total",
-                                                   "Total number of reconciliation errors per controller.",
-                                                   METRIC_COUNTER,
-                                                   controller_label,
-                                                   NULL,
-                                                   0};
-static const struct metric_family terminal_family = {
-        "controller_runtime_terminal_reconcile_errors_total",
-        "Total number of terminal reconciliation errors per controller.",
-        METRIC_COUNTER,
-        controller_label,
-        NULL,
-        0};
-static const struct metric_family seconds_family = {"controller_runtime_reconcile_time_seconds",
-                                                    "Length of time per reconciliation per controller.",
-                                                    METRIC_HISTOGRAM,
-                                                    controller_label,
-                                                    seconds_buckets,
-                                                    ARRAY_LEN(seconds_buckets)};
-static const struct metric_family active_family = {"controller_runtime_active_workers",
-                                                   "Number of currently used workers per controller.",
-                                                   METRIC_GAUGE,
-                                                   controller_label,
-                                                   NULL,
-                                                   0};
-static const struct metric_family max_family = {"controller_runtime_max_concurrent_reconciles",
-                                                "Maximum number of concurrent reconciles per controller.",
-                                                METRIC_GAUGE,
-                                                controller_label,
-                                                NULL,
-                                                0};
-
-static void init_metrics(struct runtime *rt, struct metrics *m)
-{
-        static const char *const results[] = {"success", "error", "requeue", "requeue_after"};
-        const char *name[] = {rt->c->name};
-
-        if (!m)
-                return;
-        for (size_t i = 0; i < ARRAY_LEN(results); i++)
-                rt->results[i] = metrics_get(m, &results_family, (const char *[]){rt->c->name, results[i]});
-        rt->errors = metrics_get(m, &errors_family, name);
-        rt->terminal_errors = metrics_get(m, &terminal_family, name);
-        rt->seconds = metrics_get(m, &seconds_family, name);
-        rt->active = metrics_get(m, &active_family, name);
-        metric_set(metrics_get(m, &max_family, name), limit_of(rt));
 }
 
 static void start_runtime(struct operator* o, struct runtime *rt, const struct controller *c)
@@ -467,7 +404,7 @@ static void start_runtime(struct operator* o, struct runtime *rt, const struct c
         rt->manager = xasprintf("sonde-%s", c->name);
         rt->queue = queue_new(o->cfg.loop, &qc);
         rt->events = events_new(&ec);
-        init_metrics(rt, o->cfg.metrics);
+        runtime_metrics_init(rt);
         start_source(rt, NULL, c->selector);
         for (size_t i = 0; i < c->n_children && i < CHILD_KINDS_MAX; i++)
                 start_source(rt, &c->children[i], selector);
@@ -495,6 +432,7 @@ struct operator* operator_new(const struct operator_config *config)
         if (config->limits.runs || config->limits.runs_per_namespace)
                 o->admissions = admissions_new(&(struct admissions_config){
                         .limits = config->limits, .again = decide_again, .metrics = config->metrics});
+        operator_metrics_init(o);
         for (size_t i = 0; i < config->n_controllers; i++)
                 start_runtime(o, &o->runtimes[i], config->controllers[i]);
         return o;
@@ -524,12 +462,14 @@ void operator_free(struct operator* o)
         if (!o)
                 return;
         o->freeing = true;
+        operator_metrics_done(o);
         defer_cancel(&o->pump);
         timer_cancel(&o->drain);
         timer_cancel(&o->await);
         loop_set_backlog(o->cfg.loop, false);
         for (size_t i = 0; i < o->cfg.n_controllers; i++)
                 stop_runtime(&o->runtimes[i]);
+        object_metrics_free(o->objects);
         admissions_free(o->admissions);
         free(o->runtimes);
         free(o->ns);

@@ -11,6 +11,8 @@
  *   ownership.c  which of an object's fields are ours
  *   expect.c     what the cache has yet to see
  *   admission.c  which requests may begin
+ *   runtime_metrics.c  what is counted of all this
+ *   object_metrics.c   what is told of the requests themselves
  */
 #pragma once
 
@@ -26,6 +28,7 @@ struct source {
         const struct child_kind *kind; /* NULL: the requests */
         int through;                   /* of the kind; the request's own: -1 */
         bool absent;                   /* as last heard of an optional kind */
+        struct metric *age;            /* NULL without metrics */
 };
 
 /* One controller at work. */
@@ -39,9 +42,9 @@ struct runtime {
         size_t n_sources;
         struct map items; /* key -> struct item, for requests with something to remember */
         unsigned running;
-        struct arena_pool arenas;  /* of tasks */
-        struct metric *results[4]; /* by enum reconcile_result */
-        struct metric *errors, *terminal_errors, *seconds, *active;
+        struct arena_pool arenas;                                   /* of tasks */
+        struct metric *results[4];                                  /* by enum reconcile_result */
+        struct metric *errors, *terminal_errors, *seconds, *active; /* NULL without metrics */
 };
 
 struct operator
@@ -59,6 +62,7 @@ struct operator
         bool awaits_all;               /* the requests that were there are awaited by them */
         struct timer await;            /* asks whether they can be */
         usec_t led_at;
+        struct object_metrics *objects; /* NULL without metrics */
 };
 
 /* Something written that the cache has not shown yet. */
@@ -130,6 +134,8 @@ struct task {
 };
 
 /* runtime.c */
+bool operator_leads(const struct operator* o);
+unsigned runtime_limit(const struct runtime *rt); /* of what is in work at once */
 void runtime_pump_soon(struct operator* o);
 struct admission_id runtime_id(const struct task *t);
 void runtime_finished(struct task *t, enum queue_outcome outcome, enum reconcile_result result);
@@ -140,6 +146,14 @@ void runtime_forget_item(struct runtime *rt, struct str key);
 /* Nothing is made for this request any more. */
 void item_end(struct item *item, const char *uid);
 bool item_ends(const struct item *item, const char *uid);
+
+/* runtime_metrics.c: nothing is done without metrics */
+void operator_metrics_init(struct operator* o); /* before the sources */
+void operator_metrics_done(struct operator* o);
+void runtime_metrics_init(struct runtime *rt);
+void runtime_metrics_source(struct source *s);
+void runtime_metrics_finished(struct runtime *rt, enum queue_outcome outcome, enum reconcile_result result,
+                              usec_t took);
 
 /* reconcile.c */
 void reconcile_start(struct runtime *rt, struct str key);

@@ -215,6 +215,57 @@ static void test_log_escapes_and_hides_secrets(void **state)
                 "\"value\":\"a\\\"\\nb\\ufffd\",\"bearerToken\":\"[redacted, 7 bytes]\",\"n\":-3}\n");
 }
 
+static void write_more(void *arg, struct buf *out)
+{
+        _cleanup_(buf_done) struct buf labels = BUF_INIT(64);
+
+        metrics_add_label(&labels, "a", "x\ny");
+        metrics_add_label(&labels, "b", "");
+        metrics_write_head(out, arg);
+        metrics_write_sample(out, arg, buf_str(&labels), 1.5);
+}
+
+static void test_metrics_of_their_own(void **state)
+{
+        static const struct metric_family more = {"more", "More.", METRIC_GAUGE};
+        static const struct metric_family twice = {"one", "Both.", METRIC_COUNTER, .alias = "other"};
+        _cleanup_(metrics_free) struct metrics *m = metrics_new();
+        _cleanup_(buf_done) struct buf out = BUF_INIT(4096);
+
+        metric_add(metrics_get(m, &twice, NULL), 3);
+        metrics_on_write(m, write_more, (void *)&more);
+        metrics_write(m, &out);
+        assert_string_equal(buf_cstr(&out), "# HELP one Both.\n# TYPE one counter\none 3\n"
+                                            "# HELP other Both.\n# TYPE other counter\nother 3\n"
+                                            "# HELP more More.\n# TYPE more gauge\n"
+                                            "more{a=\"x\\ny\",b=\"\"} 1.5\n");
+        buf_clear(&out);
+        metrics_off_write(m, write_more, (void *)&more);
+        metrics_write(m, &out);
+        assert_null(strstr(buf_cstr(&out), "more"));
+}
+
+static void test_metrics_are_bounded(void **state)
+{
+        static const char *const labels[] = {"of", "code", NULL};
+        static const struct metric_family family = {"requests_total", "Requests.", METRIC_COUNTER, labels};
+        _cleanup_(metrics_free) struct metrics *m = metrics_new();
+        _cleanup_(buf_done) struct buf out = BUF_INIT(1 << 20);
+        struct metric *first = metrics_get(m, &family, (const char *[]){"a", "0"}), *last = NULL;
+        char code[16];
+
+        for (int i = 1; i < 3 * METRICS_SERIES_MAX; i++) {
+                snprintf(code, sizeof(code), "%d", i);
+                last = metrics_get(m, &family, (const char *[]){"a", code});
+                metric_add(last, 1);
+        }
+        assert_ptr_equal(metrics_get(m, &family, (const char *[]){"a", "0"}), first);
+        assert_ptr_equal(metrics_get(m, &family, (const char *[]){"a", "more"}), last);
+        metrics_write(m, &out);
+        assert_non_null(strstr(buf_cstr(&out), "requests_total{of=\"other\",code=\"other\"} 2000\n"));
+        assert_null(strstr(buf_cstr(&out), "code=\"1001\""));
+}
+
 static void test_metrics_exposition(void **state)
 {
         static const char *const labels[] = {"code", NULL};
@@ -289,6 +340,8 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wall_times_as_boot_times),
         cmocka_unit_test(test_log_escapes_and_hides_secrets),
         cmocka_unit_test(test_metrics_exposition),
+        cmocka_unit_test(test_metrics_of_their_own),
+        cmocka_unit_test(test_metrics_are_bounded),
         cmocka_unit_test(test_files_are_replaced_whole),
 };
 

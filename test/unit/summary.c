@@ -159,12 +159,57 @@ static void test_templates_and_results(void **state)
         assert_true(s.not_measured);
 }
 
+/* ---- figures */
+
+static void test_figures_of_a_comparison(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct summary s = of(
+                &a, "ac",
+                "{\"metadata\": {\"name\": \"x\"}, \"status\": {\"phase\": \"Completed\", "
+                "\"results\": [{\"memoryUsage\": 5, \"executionTime\": 1}, {\"error\": \"no\"}, "
+                "{\"memoryUsage\": 9, \"executionTime\": 2}, {\"memoryUsage\": 7}], "
+                "\"conditions\": [{\"type\": \"Ready\", \"status\": \"True\"}]}}");
+
+        assert_true(s.memory_mb == 9);
+        assert_true(isnan(s.seconds) && isnan(s.cpu_percent));
+        assert_int_equal(s.trend, SUMMARY_TREND_UNKNOWN);
+}
+
+static void test_a_trend_is_told_of_the_template(void **state)
+{
+        static const char text[] =
+                "{\"metadata\": {\"name\": \"x\"%s}, \"status\": {\"conditions\": [{\"type\": "
+                "\"PerformanceDegraded\", \"status\": \"%s\"}]}}";
+        static const struct {
+                const char *meta, *status;
+                enum summary_trend trend;
+        } cases[] = {
+                {"", "True", SUMMARY_DEGRADED},
+                {"", "False", SUMMARY_STEADY},
+                {"", "Unknown", SUMMARY_TREND_UNKNOWN},
+                {", \"ownerReferences\": [{\"kind\": \"AlgorithmProfiling\", \"controller\": true}]", "True",
+                 SUMMARY_TREND_UNKNOWN},
+                {", \"ownerReferences\": [{\"kind\": \"Workflow\", \"controller\": true}]", "True",
+                 SUMMARY_DEGRADED},
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+                assert_int_equal(of(&a, "ap", arena_printf(&a, text, cases[i].meta, cases[i].status)).trend,
+                                 cases[i].trend);
+        }
+}
+
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_new),
         cmocka_unit_test(test_running),
         cmocka_unit_test(test_lives),
         cmocka_unit_test(test_templates_and_results),
+        cmocka_unit_test(test_figures_of_a_comparison),
+        cmocka_unit_test(test_a_trend_is_told_of_the_template),
 };
 
 UNIT_MAIN(tests)
