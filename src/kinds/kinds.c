@@ -1,5 +1,9 @@
 #include "kinds/kinds.h"
 
+#include "kinds/algorithm/internal.h"
+#include "kinds/cuda/internal.h"
+#include "kinds/dgdr/internal.h"
+
 #include <strings.h>
 
 static struct controller make_dgdr(const struct kinds_settings *settings)
@@ -28,13 +32,15 @@ static const char *const algorithm_final[] = {"Completed", "Cancelled", NULL};
 
 static const struct {
         struct kind kind;
-        struct controller (*make)(const struct kinds_settings *settings); /* NULL: of a result */
+        /* Both NULL: of a result. */
+        struct controller (*make)(const struct kinds_settings *settings);
+        struct run_kind (*run)(const struct view *v);
 } table[] = {
-        {{&DGDR, "dgdr", NULL, "state", dgdr_final}, make_dgdr},
-        {{&CUDAEXPERIMENT, "cudaexp", "cuda", "phase", cuda_final}, make_cuda},
-        {{&ALGORITHMPROFILING, "ap", "prof", "phase", algorithm_final}, make_profiling},
-        {{&ALGORITHMCOMPARISON, "ac", "comp", "phase", algorithm_final}, make_comparison},
-        {{&WORKLOADPROFILE, "wprof", NULL, NULL, NULL, .result = true}, NULL},
+        {{&DGDR, "dgdr", NULL, "state", dgdr_final}, make_dgdr, dgdr_run_kind},
+        {{&CUDAEXPERIMENT, "cudaexp", "cuda", "phase", cuda_final}, make_cuda, cuda_run_kind},
+        {{&ALGORITHMPROFILING, "ap", "prof", "phase", algorithm_final}, make_profiling, algorithm_run_kind},
+        {{&ALGORITHMCOMPARISON, "ac", "comp", "phase", algorithm_final}, make_comparison, algorithm_run_kind},
+        {{&WORKLOADPROFILE, "wprof", NULL, NULL, NULL, .result = true}, NULL, NULL},
 };
 
 _Static_assert(ARRAY_LEN(table) <= KINDS_MAX, "the callers have room for all kinds");
@@ -52,6 +58,18 @@ size_t kinds_controllers(const struct kinds_settings *settings, struct controlle
 const struct kind *kinds_at(size_t i)
 {
         return i < ARRAY_LEN(table) ? &table[i].kind : NULL;
+}
+
+bool kinds_run_of(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret)
+{
+        const struct view v = {.request = object, .type = kind->type, .arena = a};
+
+        for (size_t i = 0; i < ARRAY_LEN(table); i++)
+                if (&table[i].kind == kind && table[i].run && meta_str(object, "name")) {
+                        *ret = table[i].run(&v);
+                        return true;
+                }
+        return false;
 }
 
 /* GROUP/VERSION, of a type that is in a group. */
