@@ -29,6 +29,7 @@ struct program {
 };
 
 int cmd_algorithm(int argc, char **argv);
+int cmd_get(int argc, char **argv);
 int cmd_history(int argc, char **argv);
 int cmd_load(int argc, char **argv);
 int cmd_manifests(int argc, char **argv);

@@ -3,6 +3,7 @@
 static const struct command commands[] = {
         {"up", "start the embedded engine: Kubernetes and our operator on this machine", cmd_up},
         {"operator", "carry out requests in a cluster", cmd_operator},
+        {"get", "list runs of all kinds: where each is, how far, how much longer", cmd_get},
         {"history", "list finished runs and what they measured", cmd_history},
         {"manifests", "print what a cluster needs: the definitions of our kinds", cmd_manifests},
         {"validate", "check resource files before anything is created", cmd_validate},

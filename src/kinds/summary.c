@@ -116,6 +116,7 @@ static void take_progress(const struct json *status, struct summary *s)
 
         if (!json_to_double(json_at(progress, "percent"), &s->percent))
                 s->percent = NAN;
+        s->doing = json_str(told_by(status, "phase"), "phase");
         s->phase_number = json_int(told_by(status, "totalPhases"), "phaseNumber", 0);
         s->phases = json_int(told_by(status, "totalPhases"), "totalPhases", 0);
         s->step = json_int(told_by(status, "totalSteps"), "currentStep", 0);
@@ -142,12 +143,10 @@ static void settle_progress(const struct json *object, struct summary *s)
                         "lastTransitionTime");
 }
 
-static void name_phase(const struct json *status, struct summary *s)
+static void name_phase(struct summary *s)
 {
-        const char *phase = json_str(told_by(status, "phase"), "phase");
-
-        if (s->life == SUMMARY_RUNNING && phase && *phase)
-                s->phase = phase;
+        if (s->life == SUMMARY_RUNNING && s->doing && *s->doing)
+                s->phase = s->doing;
         else if (s->life == SUMMARY_SUSPENDED)
                 s->phase = "Suspended";
         else if (s->life == SUMMARY_SCHEDULED)
@@ -190,7 +189,7 @@ void summarize(const struct kind *kind, const struct json *object, struct arena 
         ret->life = life_of(object, ret);
         explain(object, ret);
         settle_progress(object, ret);
-        name_phase(status, ret);
+        name_phase(ret);
 }
 
 /* ---- as JSON */
