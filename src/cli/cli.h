@@ -29,9 +29,13 @@ struct program {
 };
 
 int cmd_algorithm(int argc, char **argv);
+int cmd_cancel(int argc, char **argv);
+int cmd_describe(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_get(int argc, char **argv);
 int cmd_history(int argc, char **argv);
 int cmd_load(int argc, char **argv);
+int cmd_logs(int argc, char **argv);
 int cmd_manifests(int argc, char **argv);
 int cmd_ml(int argc, char **argv);
 int cmd_ncu(int argc, char **argv);
@@ -39,7 +43,9 @@ int cmd_node_pod(int argc, char **argv);
 int cmd_operator(int argc, char **argv);
 int cmd_probe(int argc, char **argv);
 int cmd_relay(int argc, char **argv);
+int cmd_rerun(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_resume(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_sla(int argc, char **argv);
@@ -47,8 +53,10 @@ int cmd_sla_pick(int argc, char **argv);
 int cmd_sla_plan(int argc, char **argv);
 int cmd_stage(int argc, char **argv);
 int cmd_stage_workload(int argc, char **argv);
+int cmd_suspend(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
+int cmd_wait(int argc, char **argv);
 
 /* Of cmd_probe(): whether it is what the operator starts in a pod, and that. */
 bool probe_is_session(int argc, char **argv);

@@ -148,6 +148,18 @@ void people_complain(const struct people_cluster *c, const char *what, const str
         }
 }
 
+void people_refuse_result(const char *verb, const struct people_run *run)
+{
+        const struct json *owner = json_first(json_at(json_at(run->object, "metadata"), "ownerReferences"));
+        const struct kind *kind = kinds_find(json_str(owner, "apiVersion"), json_str(owner, "kind"));
+
+        if (kind)
+                cli_error("%s: %s is a result, and nothing runs for it; it came from %s/%s", verb, run->label,
+                          kind->label, json_str_or(owner, "name", ""));
+        else
+                cli_error("%s: %s is a result, and nothing runs for it", verb, run->label);
+}
+
 bool people_check_output(const char *format, const char *const *formats)
 {
         _cleanup_(buf_done) struct buf all = BUF_INIT(512);
@@ -215,4 +227,45 @@ const char *people_reason(struct arena *a, const struct summary *s)
         if (s->life == SUMMARY_RUNNING && !*sentence && s->message)
                 return s->message;
         return *sentence ? sentence : reason;
+}
+
+/* ---- one line a change */
+
+/* A word of the line, after two spaces. */
+static void add_word(struct buf *line, const char *text)
+{
+        if (text && *text)
+                buf_printf(line, "  %s", text);
+}
+
+/* A number of some, where both are known. */
+static void add_of(struct buf *line, const char *lead, int64_t n, int64_t of)
+{
+        if (n <= of && of > 0)
+                buf_printf(line, "%s%lld/%lld", lead, (long long)n, (long long)of);
+}
+
+void people_line(struct buf *line, const char *label, const struct summary *s)
+{
+        buf_adds(line, label);
+        add_word(line, s->state);
+        if (!streq(s->doing, s->state))
+                add_word(line, s->doing);
+        if (s->doing)
+                add_of(line, " ", s->phase_number, s->phases);
+        if (isfinite(s->percent))
+                buf_printf(line, "  %.0f %%", s->percent);
+        add_of(line, "  ", s->step, s->steps);
+        if (s->message)
+                add_word(line, s->message);
+        else if (!summary_over(s) && s->sentence)
+                buf_printf(line, "  waits: %s", s->sentence);
+}
+
+void people_line_eta(struct buf *line, const struct summary *s)
+{
+        char text[TIME_TEXT_MAX];
+
+        if (s->eta_mid)
+                buf_printf(line, "  ETA %.8sZ", strchr(time_format(s->eta_mid, text), 'T') + 1);
 }

@@ -131,6 +131,8 @@ void people_take(struct people *p, struct people_cluster *c, const struct kind *
 /* Changes the run by a merge patch, only as long as it is the object that was found; RUN has what came of it. */
 int people_patch(struct people *p, struct people_run *run, const struct json *patch, struct err *err)
         _must_check_;
+/* Says that VERB is not for RUN, which is a result: nothing runs for it; what it came from is named. */
+void people_refuse_result(const char *verb, const struct people_run *run);
 /* Gets RUN once more. */
 int people_refresh(struct people *p, struct people_run *run, struct err *err) _must_check_;
 /* Objects of another type in the run's namespace, by a selector of labels or fields (NULL: none); at most 500. */
@@ -149,5 +151,11 @@ const char *people_step(struct arena *a, const struct summary *s);
 const char *people_percent(struct arena *a, const struct summary *s);
 /* The REASON column: why it waits or has failed, or what came out. "": there is nothing to say. */
 const char *people_reason(struct arena *a, const struct summary *s);
+
+/* "dgdr/NAME  STATE  PHASE 3/7  41 %  5/12  MESSAGE", for who tells one line a change; what it waits for stands in the place
+ * of what is done. */
+void people_line(struct buf *line, const char *label, const struct summary *s);
+/* "  ETA 14:03:22Z" where that is known: it changes all the time, and is not what makes a line new. */
+void people_line_eta(struct buf *line, const struct summary *s);
 
 DEFINE_CLEANUP_STRUCT(struct people, people_done)

@@ -1,8 +1,6 @@
 #include "cli/up.h"
 
-#include <math.h>
-
-#include "kinds/summary.h"
+#include "cli/people.h"
 
 enum { LINE_MAX_TEXT = 600 };
 /* What the operator tries again by itself has failed when it has lasted this long. */
@@ -47,47 +45,6 @@ static struct request *by_uid(struct up_requests *r, const char *uid)
 
 /* ---- one line a change */
 
-/* A word of the line, after two spaces. */
-static void add_word(struct buf *line, const char *text)
-{
-        if (text && *text)
-                buf_printf(line, "  %s", text);
-}
-
-/* A number of some, where both are known. */
-static void add_of(struct buf *line, const char *lead, int64_t n, int64_t of)
-{
-        if (n <= of && of > 0)
-                buf_printf(line, "%s%lld/%lld", lead, (long long)n, (long long)of);
-}
-
-/* dgdr/NAME  STATE  PHASE 3/7  41 %  5/12  MESSAGE; what it waits for stands in the place of what is done. */
-static void describe(struct buf *line, const struct request *q, const struct summary *s)
-{
-        buf_adds(line, q->label);
-        add_word(line, s->state);
-        if (!streq(s->doing, s->state))
-                add_word(line, s->doing);
-        if (s->doing)
-                add_of(line, " ", s->phase_number, s->phases);
-        if (isfinite(s->percent))
-                buf_printf(line, "  %.0f %%", s->percent);
-        add_of(line, "  ", s->step, s->steps);
-        if (s->message)
-                add_word(line, s->message);
-        else if (!summary_over(s) && s->sentence)
-                buf_printf(line, "  waits: %s", s->sentence);
-}
-
-/* Time of day of "2026-07-01T14:03:22Z". */
-static void add_eta(struct buf *line, const struct summary *s)
-{
-        char text[TIME_TEXT_MAX];
-
-        if (s->eta_mid)
-                buf_printf(line, "  ETA %.8sZ", strchr(time_format(s->eta_mid, text), 'T') + 1);
-}
-
 static void tell(struct request *q, const struct json *object)
 {
         _cleanup_(buf_done) struct buf line = BUF_INIT(LINE_MAX_TEXT);
@@ -95,12 +52,12 @@ static void tell(struct request *q, const struct json *object)
         struct summary s;
 
         summarize(q->kind, object, &a, &s);
-        describe(&line, q, &s);
+        people_line(&line, q->label, &s);
         if (streq(buf_cstr(&line), q->told) || streq(buf_cstr(&line), q->label))
                 return;
         free(q->told);
         q->told = xstrdup(buf_cstr(&line));
-        add_eta(&line, &s);
+        people_line_eta(&line, &s);
         printf("%s\n", buf_cstr(&line));
 }
 

@@ -52,6 +52,7 @@ static bool is_template(const struct json *object)
 static enum summary_life life_of(const struct json *object, const struct summary *s)
 {
         const struct json *stalled = summary_condition(object, "Stalled", "True");
+        const struct json *progressing = summary_condition(object, "Progressing", "False");
         const struct json *status = json_at(object, "status");
 
         if (s->kind->result)
@@ -66,6 +67,8 @@ static enum summary_life life_of(const struct json *object, const struct summary
                 return SUMMARY_SUSPENDED;
         if (s->queue || !json_at(status, "run") || streq(s->state, "Pending") || !*s->state)
                 return SUMMARY_PENDING;
+        if (!s->started && progressing && !streq(json_str(progressing, "reason"), "NotMoving"))
+                return SUMMARY_PENDING; /* its pod waits */
         return SUMMARY_RUNNING;
 }
 
