@@ -29,6 +29,7 @@ struct program {
 };
 
 int cmd_algorithm(int argc, char **argv);
+int cmd_apply(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
 int cmd_describe(int argc, char **argv);
 int cmd_explain(int argc, char **argv);

@@ -15,7 +15,8 @@
  *   ask.h        one request to the API
  *   show.h       text for people: colours, times, tables
  *   people.c     options and clusters
- *   people_find.c  runs: one by its name, all of them, changing one
+ *   people_find.c   runs: one by its name, all of them, changing one
+ *   people_story.c  what is around a run: pods, events, how it came to where it is
  */
 #pragma once
 
@@ -25,6 +26,7 @@
 #include "kinds/kinds.h"
 #include "kinds/summary.h"
 #include "kube/kube.h"
+#include "run/run.h"
 
 /* One of those that --context names. */
 struct people_cluster {
@@ -139,6 +141,36 @@ int people_refresh(struct people *p, struct people_run *run, struct err *err) _m
 int people_list_of(struct people *p, struct people_cluster *c, const struct kube_type *type, const char *ns,
                    const char *labels, const char *fields, struct json **ret_items, struct err *err)
         _must_check_;
+
+/* ---- what is around a run */
+
+struct people_pod {
+        const char *name, *node; /* node: "" before it has one */
+        const char *phase;       /* the kubelet's: "Running" */
+        const char *why;         /* what is wrong with it or its containers, or why it waits; NULL: nothing */
+        usec_t created;
+        const struct json *object;
+};
+
+struct people_event {
+        usec_t when; /* the last time, if it came several times */
+        int64_t count;
+        bool warning;
+        const char *reason, *message, *about; /* about: "pod/x" */
+};
+
+struct people_story {
+        struct people_pod *pods; /* of the run's Jobs, oldest first */
+        size_t n_pods;
+        struct people_event *events; /* of the request, its Jobs and their pods, oldest first */
+        size_t n_events;
+        bool has_track; /* the phases of the attempt under way, or of the last one while that is kept */
+        struct track track;
+};
+
+/* What can be had of these: somebody may read runs and not pods, which is then none. Below 0: the cluster cannot be reached; it
+ * was said. */
+int people_story(struct people *p, const struct people_run *run, struct people_story *ret) _must_check_;
 
 /* ---- how a run is shown */
 

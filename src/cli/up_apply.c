@@ -3,6 +3,7 @@
 #include <ctype.h>
 
 #include "cli/ask.h"
+#include "kinds/kinds.h"
 
 /* How long a definition may take until what it defines is served, and how often that is asked. */
 #define SERVED_WITHIN (10 * USEC_PER_SEC)
@@ -92,7 +93,8 @@ static const struct kube_type *discover(struct up_apply *u, const struct json *o
                         if (streq(json_str(resource, "kind"), kind) &&
                             !strchr(json_str_or(resource, "name", "/"), '/'))
                                 return type_of(a, version, resource);
-        err_set(err, E_NOT_FOUND, "no kind \"%s\" is served in version \"%s\"", kind, version);
+        err_set(err, E_NOT_FOUND, "no kind \"%s\" is served in version \"%s\"%s", kind, version,
+                kinds_find(version, kind) ? "; next: sonde manifests | kubectl apply -f -" : "");
         return NULL;
 }
 
@@ -140,6 +142,7 @@ static int send(struct up_apply *u, const struct json *object, struct arena *a, 
                 r.verb = KUBE_CREATE;
                 r.force = false;
         }
+        r.dry_run = u->dry_run;
         r.body = str_of(json_print(a, object));
         return ask(u->kube, &r, u->stop, a, ret, err);
 }
@@ -178,9 +181,10 @@ static void apply_one(struct up_apply *u, struct resources *all, const struct re
         }
         if (u->quiet)
                 return;
-        printf("%s %s\n", up_label(&a, kind, meta_str(made.doc, "namespace"), meta_str(made.doc, "name")),
-               made.status == 201 ? "created" : "applied");
-        up_follow_add(u->follow, made.doc);
+        printf("%s %s%s\n", up_label(&a, kind, meta_str(made.doc, "namespace"), meta_str(made.doc, "name")),
+               made.status == 201 ? "created" : "applied", u->dry_run ? " (dry run)" : "");
+        if (u->follow)
+                up_follow_add(u->follow, made.doc);
 }
 
 void up_apply(struct up_apply *u, struct resources *r)
