@@ -20,107 +20,11 @@ struct get {
 
 /* ---- a table */
 
-/* The columns that a list may have, in their order, and which of them it has. */
-enum column {
-        CLUSTER,
-        NAMESPACE,
-        KIND,
-        NAME,
-        PHASE,
-        STEP,
-        PERCENT,
-        ETA,
-        AGE,
-        ATTEMPT,
-        STARTED,
-        ENDED,
-        REASON,
-        COLUMNS,
-};
-
-static const struct table_column titles[COLUMNS] = {
-        [CLUSTER] = {"CLUSTER"}, [NAMESPACE] = {"NAMESPACE"},
-        [KIND] = {"KIND"},       [NAME] = {"NAME"},
-        [PHASE] = {"PHASE"},     [STEP] = {"STEP", .right = true},
-        [PERCENT] = {"%", true}, [ETA] = {"ETA"},
-        [AGE] = {"AGE", true},   [ATTEMPT] = {"ATTEMPT", true},
-        [STARTED] = {"STARTED"}, [ENDED] = {"ENDED"},
-        [REASON] = {"REASON"},
-};
-
-static const char *moment(struct get *g, usec_t when)
-{
-        return when ? show_clock(&g->p.arena, g->p.now, when) : "-";
-}
-
-static const char *cell(struct get *g, const struct people_run *run, enum column column)
-{
-        struct arena *a = &g->p.arena;
-        const struct summary *s = &run->summary;
-
-        switch (column) {
-        case CLUSTER:
-                return run->cluster->name;
-        case NAMESPACE:
-                return s->ns;
-        case KIND:
-                return run->kind->label;
-        case NAME:
-                return s->name;
-        case PHASE:
-                return s->deleting ? "Deleting" : s->phase;
-        case STEP:
-                return people_step(a, s);
-        case PERCENT:
-                return people_percent(a, s);
-        case ETA:
-                return people_eta(&g->p, s);
-        case AGE:
-                return s->created ? show_age(a, usec_sub(g->p.now, s->created)) : "-";
-        case ATTEMPT:
-                return s->attempt ? arena_printf(a, "%llu", (unsigned long long)s->attempt) : "-";
-        case STARTED:
-                return moment(g, s->started);
-        case ENDED:
-                return moment(g, s->ended);
-        default:
-                return people_reason(a, s);
-        }
-}
-
 static void print_table(struct get *g)
 {
-        bool wide = streq(g->p.output, "wide");
-        const bool shown[COLUMNS] = {
-                [CLUSTER] = g->p.clusters.n > 1,
-                [NAMESPACE] = g->p.all_namespaces,
-                [KIND] = true,
-                [NAME] = true,
-                [PHASE] = true,
-                [STEP] = true,
-                [PERCENT] = true,
-                [ETA] = true,
-                [AGE] = true,
-                [ATTEMPT] = wide,
-                [STARTED] = wide,
-                [ENDED] = wide,
-                [REASON] = true,
-        };
-        struct table_column columns[COLUMNS];
-        _cleanup_(table_done) struct table t;
         struct screen screen = screen_of(stdout);
-        size_t n = 0;
 
-        for (size_t j = 0; j < COLUMNS; j++)
-                if (shown[j])
-                        columns[n++] = titles[j];
-        table_init(&t, &g->p.arena, columns, n);
-        for (size_t i = 0; i < g->runs.n; i++)
-                for (size_t j = 0; j < COLUMNS; j++)
-                        if (shown[j])
-                                table_add(&t, j == PHASE ? people_tone(&g->runs.v[i].summary) : TONE_PLAIN,
-                                          cell(g, &g->runs.v[i], (enum column)j));
-        table_print(&t, &screen, !wide);
+        people_table(&g->p, &g->runs, streq(g->p.output, "wide"), &screen);
 }
 
 /* ---- the objects themselves */

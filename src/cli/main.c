@@ -7,6 +7,7 @@ static const struct command commands[] = {
         {"describe", "tell the whole story of a run", cmd_describe},
         {"explain", "say why a run waits, does not move or has failed, and what to do", cmd_explain},
         {"wait", "wait for the end of runs; the exit status is their outcome", cmd_wait},
+        {"watch", "show runs while they go on: phases, bars, when they will end", cmd_watch},
         {"logs", "print what a run has written", cmd_logs},
         {"cancel", "end runs for good", cmd_cancel},
         {"suspend", "stop runs and keep what was measured", cmd_suspend},

@@ -183,6 +183,8 @@ const char *people_step(struct arena *a, const struct summary *s);
 const char *people_percent(struct arena *a, const struct summary *s);
 /* The REASON column: why it waits or has failed, or what came out. "": there is nothing to say. */
 const char *people_reason(struct arena *a, const struct summary *s);
+/* people_table.c: all of them as `get` prints them, on SCREEN; WIDE: with more columns, and nothing cut. */
+void people_table(struct people *p, const struct people_runs *runs, bool wide, const struct screen *screen);
 
 /* "dgdr/NAME  STATE  PHASE 3/7  41 %  5/12  MESSAGE", for who tells one line a change; what it waits for stands in the place
  * of what is done. */

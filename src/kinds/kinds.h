@@ -57,5 +57,7 @@ const struct kind *kinds_at(size_t i);
 const struct kind *kinds_find(const char *api_version, const char *kind);
 /* The kind that a person means by this word: label, kind, singular, plural, short name or plural.group, in any case; or NULL. */
 const struct kind *kinds_named(struct str word);
-/* The names of what belongs to the run of OBJECT, which is of that kind: ConfigMaps, Job. False: nothing does, it is a result. */
-bool kinds_run_of(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret);
+/* What its runs are called, and where they leave what they have; false: it has none, being a result. */
+bool kinds_run(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret);
+
+#include "kinds/summary.h" /* IWYU pragma: export */
