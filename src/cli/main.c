@@ -8,6 +8,7 @@ static const struct command commands[] = {
         {"explain", "say why a run waits, does not move or has failed, and what to do", cmd_explain},
         {"wait", "wait for the end of runs; the exit status is their outcome", cmd_wait},
         {"watch", "show runs while they go on: phases, bars, when they will end", cmd_watch},
+        {"results", "print what came out of a run, in five formats", cmd_results},
         {"logs", "print what a run has written", cmd_logs},
         {"cancel", "end runs for good", cmd_cancel},
         {"suspend", "stop runs and keep what was measured", cmd_suspend},
