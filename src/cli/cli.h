@@ -58,6 +58,7 @@ int cmd_suspend(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
 int cmd_results(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
 

@@ -9,6 +9,7 @@ static const struct command commands[] = {
         {"wait", "wait for the end of runs; the exit status is their outcome", cmd_wait},
         {"watch", "show runs while they go on: phases, bars, when they will end", cmd_watch},
         {"results", "print what came out of a run, in five formats", cmd_results},
+        {"compare", "lay finished runs side by side: ratios, intervals, verdicts", cmd_compare},
         {"logs", "print what a run has written", cmd_logs},
         {"cancel", "end runs for good", cmd_cancel},
         {"suspend", "stop runs and keep what was measured", cmd_suspend},
