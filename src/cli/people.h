@@ -24,7 +24,6 @@
 #include "cli/cli.h"
 #include "cli/show.h"
 #include "kinds/kinds.h"
-#include "kinds/summary.h"
 #include "kube/kube.h"
 #include "run/run.h"
 

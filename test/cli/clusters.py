@@ -6,8 +6,8 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from cli_play import PATIENCE, World, ended
-from sonde_test import ROOT, Engine, Process, main, program
+from cli_play import KINDS, PATIENCE, World, ended
+from sonde_test import ROOT, Engine, Process, main, program, wait
 
 LOUD = """\
 apiVersion: dprofiler.io/v1alpha1
@@ -130,5 +130,7 @@ def a_cluster_without_our_kinds_says_what_is_next():
 
 
 with World("engine") as world, Engine("--no-fsync") as other:
+    for group, plural, _, _ in KINDS.values():  # it defines our kinds after it is ready
+        wait(lambda g=group, p=plural: other.api().get(f"/apis/{g}/{p}")[0] == 200, PATIENCE, f"{plural} to be served")
     main(several_clusters_are_in_one_table, a_run_from_a_file_to_its_log, a_run_that_fails, it_is_found_where_sonde_up_left_it,
          a_cluster_without_our_kinds_says_what_is_next)
