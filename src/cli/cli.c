@@ -2,7 +2,9 @@
 
 #include <errno.h>
 
-enum { TYPOS_MAX = 2, NAME_LEN_MAX = 24 };
+#include "cli/show.h"
+
+enum { TYPOS_MAX = 2 };
 
 static const struct command built_in[] = {
         {"help", "show this, or the help of one command", NULL},
@@ -50,29 +52,6 @@ static int list(FILE *to, const struct program *program, int status)
         return status;
 }
 
-/* How many letters must be added, left out or replaced to make B out of A: one row of the usual table at a time. */
-static size_t typos(const char *a, const char *b)
-{
-        size_t row[NAME_LEN_MAX + 1], n = strlen(b);
-
-        if (strlen(a) > NAME_LEN_MAX || n > NAME_LEN_MAX)
-                return SIZE_MAX;
-        for (size_t j = 0; j <= n; j++)
-                row[j] = j;
-        for (size_t i = 0; a[i]; i++) {
-                size_t corner = row[0];
-
-                row[0] = i + 1;
-                for (size_t j = 0; j < n; j++) {
-                        size_t above = row[j + 1], replaced = corner + (a[i] != b[j]);
-
-                        row[j + 1] = MIN(replaced, MIN(above, row[j]) + 1);
-                        corner = above;
-                }
-        }
-        return row[n];
-}
-
 /* The command that NAME was probably meant to be, or NULL. */
 static const char *nearest(const struct program *program, const char *name)
 {
@@ -82,7 +61,7 @@ static const char *nearest(const struct program *program, const char *name)
 
         for (size_t i = 0; i < ARRAY_LEN(tables); i++)
                 for (const struct command *c = tables[i]; c->name; c++) {
-                        size_t n = typos(name, c->name);
+                        size_t n = text_typos(name, c->name);
 
                         /* Half of a short word replaced is another word. */
                         if (n < least && 2 * n < strlen(c->name)) {
@@ -150,6 +129,8 @@ static int run(const struct program *program, int argc, char **argv)
                 return help(program, argc, argv);
         if (streq(argv[0], "version"))
                 return version(program, argc, argv);
+        if (streq(argv[0], "__complete"))
+                return cli_complete(program, argc - 1, argv + 1);
         for (const struct command *c = program->commands; c->name; c++)
                 if (streq(argv[0], c->name))
                         return c->run(argc, argv);

@@ -2,6 +2,7 @@
 
 #include "cli/cli.h"
 #include "cli/operators.h"
+#include "cli/show.h"
 #include "json/json.h"
 
 struct app {
@@ -83,19 +84,9 @@ static void print_json(const struct history_row *rows, size_t n)
 
 /* ---- a table */
 
-enum { COLUMNS = 8 };
-
 static const char *duration(struct arena *a, const struct history_row *row)
 {
-        uint64_t s = row->started ? usec_sub(row->finished, row->started) / USEC_PER_SEC : 0;
-
-        if (!row->started)
-                return "-";
-        return s < 60     ? arena_printf(a, "%llus", (unsigned long long)s)
-               : s < 3600 ? arena_printf(a, "%llum%02llus", (unsigned long long)s / 60,
-                                         (unsigned long long)s % 60)
-                          : arena_printf(a, "%lluh%02llum", (unsigned long long)s / 3600,
-                                         (unsigned long long)s / 60 % 60);
+        return row->started ? show_duration(a, usec_sub(row->finished, row->started)) : "-";
 }
 
 static const char *measured(struct arena *a, const struct history_row *row)
@@ -109,50 +100,37 @@ static const char *measured(struct arena *a, const struct history_row *row)
         return isfinite(m->time) ? arena_printf(a, "%s: %.4g s", m->algorithm, m->time) : m->algorithm;
 }
 
-/* The database may be somebody else's: nothing in it moves the cursor. */
-static const char *printable(struct arena *a, const char *text)
-{
-        char *copy = arena_strdup(a, text);
-
-        for (char *p = copy; *p; p++)
-                if ((unsigned char)*p < ' ' || *p == 0x7f)
-                        *p = '?';
-        return *copy ? copy : "-";
-}
-
-static void fill(struct arena *a, const struct history_row *row, const char *cells[COLUMNS])
+/* The database may be somebody else's: the table cleans what is in it. */
+static void fill(struct table *t, struct arena *a, const struct history_row *row)
 {
         char text[TIME_TEXT_MAX];
+        const char *cells[] = {
+                time_format(row->finished, text),
+                row->kind,
+                row->ns,
+                row->name,
+                arena_printf(a, "%llu", (unsigned long long)row->attempt),
+                row->outcome,
+                duration(a, row),
+                measured(a, row),
+        };
 
-        cells[0] = arena_strdup(a, time_format(row->finished, text));
-        cells[1] = printable(a, row->kind);
-        cells[2] = printable(a, row->ns);
-        cells[3] = printable(a, row->name);
-        cells[4] = arena_printf(a, "%llu", (unsigned long long)row->attempt);
-        cells[5] = printable(a, row->outcome);
-        cells[6] = duration(a, row);
-        cells[7] = printable(a, measured(a, row));
+        for (size_t i = 0; i < ARRAY_LEN(cells); i++)
+                table_add(t, TONE_PLAIN, *cells[i] ? cells[i] : "-");
 }
 
 static void print_table(const struct history_row *rows, size_t n)
 {
-        static const char *const head[COLUMNS] = {"FINISHED", "KIND",    "NAMESPACE", "NAME",
-                                                  "ATTEMPT",  "OUTCOME", "DURATION",  "MEASURED"};
+        static const struct table_column columns[] = {{"FINISHED"}, {"KIND"},    {"NAMESPACE"}, {"NAME"},
+                                                      {"ATTEMPT"},  {"OUTCOME"}, {"DURATION"},  {"MEASURED"}};
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
-        const char *(*cells)[COLUMNS] = arena_zalloc(&a, (n + 1) * sizeof(*cells));
-        size_t widths[COLUMNS] = {0};
+        _cleanup_(table_done) struct table t;
+        struct screen screen = screen_of(stdout);
 
-        memcpy(cells[0], head, sizeof(head));
+        table_init(&t, &a, columns, ARRAY_LEN(columns));
         for (size_t i = 0; i < n; i++)
-                fill(&a, &rows[i], cells[i + 1]);
-        for (size_t i = 0; i <= n; i++)
-                for (size_t j = 0; j < COLUMNS; j++)
-                        widths[j] = MAX(widths[j], strlen(cells[i][j]));
-        for (size_t i = 0; i <= n; i++) {
-                for (size_t j = 0; j + 1 < COLUMNS; j++)
-                        printf("%-*s  ", (int)widths[j], cells[i][j]);
-                printf("%s\n", cells[i][COLUMNS - 1]);
-        }
+                fill(&t, &a, &rows[i]);
+        table_print(&t, &screen, false);
 }
 
 /* ---- asking */

@@ -1,18 +1,27 @@
+#include "cli/check.h"
 #include "cli/cli.h"
 
-#include "cli/resources.h"
+static const char *s_of(size_t n)
+{
+        return n == 1 ? "" : "s";
+}
 
 int cmd_validate(int argc, char **argv)
 {
         static const struct option_def options[] = {{0}};
         static const struct usage usage = {
                 "validate FILE...",
-                "Reads YAML or JSON resources ('-': standard input) as kubectl would and reports "
-                "what is wrong\n"
-                "with file, line and column. Nothing is sent anywhere. Exit status 1 if anything is "
-                "wrong.\n",
+                "Reads YAML or JSON resources ('-': standard input) as kubectl would, checks those of our "
+                "kinds "
+                "against\n"
+                "their definitions, and reports what is wrong with file, line and column. Nothing is sent "
+                "anywhere. Exit\n"
+                "status 1 if anything is wrong.\n\n"
+                "Example:\n"
+                "  sonde validate examples/dgdr.yaml\n",
         };
         _cleanup_(resources_done) struct resources r = RESOURCES_INIT;
+        _cleanup_(check_free) struct check *check = NULL;
         int code;
 
         code = options_parse(options, &usage, &argc, argv);
@@ -24,7 +33,9 @@ int cmd_validate(int argc, char **argv)
         }
         for (int i = 1; i < argc; i++)
                 resources_read(&r, argv[i]);
-        printf("%zu resource%s in %zu file%s, %zu problem%s\n", r.list.n, r.list.n == 1 ? "" : "s", r.files,
-               r.files == 1 ? "" : "s", r.wrong, r.wrong == 1 ? "" : "s");
+        check = check_new();
+        check_all(check, &r);
+        printf("%zu resource%s in %zu file%s, %zu problem%s\n", r.list.n, s_of(r.list.n), r.files,
+               s_of(r.files), r.wrong, s_of(r.wrong));
         return r.wrong ? 1 : 0;
 }

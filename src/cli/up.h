@@ -40,10 +40,11 @@ void up_follow_drain(struct up_follow *f, void (*done)(void *arg), void *arg);
 
 struct up_apply {
         struct kube *kube;
-        const char *ns; /* of what names none */
-        struct up_follow *follow;
+        const char *ns;               /* of what names none */
+        struct up_follow *follow;     /* NULL: nothing is followed */
         const bool *stop;             /* becomes true from the loop: give up */
         const struct resources *crds; /* definitions that were applied before; may be NULL */
+        bool dry_run;                 /* the server checks, and keeps nothing */
         bool quiet;                   /* say only what is wrong */
         size_t refused;               /* so many were not applied */
 };

@@ -2,6 +2,9 @@
 
 #include <ctype.h>
 
+#include "cli/ask.h"
+#include "kinds/kinds.h"
+
 /* How long a definition may take until what it defines is served, and how often that is asked. */
 #define SERVED_WITHIN (10 * USEC_PER_SEC)
 #define SERVED_ASK    (50 * USEC_PER_MS)
@@ -19,55 +22,7 @@ const char *up_label(struct arena *a, const char *kind, const char *ns, const ch
         return label;
 }
 
-/* ---- one request, with the loop running */
-
-struct asked {
-        bool done;
-        int status; /* of HTTP; 0: none */
-        struct arena *a;
-        struct str body;
-        struct err err;
-};
-
-static void on_answer(void *arg, const struct kube_answer *answer, const struct err *err)
-{
-        struct asked *q = arg;
-
-        q->done = true;
-        q->status = answer->status;
-        q->body = str_n(arena_strndup(q->a, answer->body.p ? answer->body.p : "", answer->body.n),
-                        answer->body.n);
-        if (err)
-                q->err = *err;
-}
-
-/* 0: RET is what came; below 0: ERR has the server's own sentence. */
-static int ask(struct up_apply *u, const struct kube_request *request, struct arena *a, int *ret_status,
-               struct json **ret, struct err *err)
-{
-        struct asked q = {.a = a, .err = ERR_INIT};
-        struct kube_call *call = kube_send(u->kube, request, on_answer, &q);
-        struct kube_status why;
-
-        while (!q.done && !*u->stop && loop_turn(kube_loop(u->kube), true))
-                continue;
-        if (!q.done) {
-                kube_cancel(call);
-                return err_set(err, E_CANCELED, "interrupted");
-        }
-        *ret_status = q.status;
-        if (q.err.code == E_OK) {
-                *ret = json_parse(a, q.body, NULL, err);
-                return *ret ? 0 : -1;
-        }
-        if (q.status)
-                kube_status_error(a, q.status, q.body, request->verb, &why, err);
-        else
-                *err = q.err;
-        if (q.status && why.message[0])
-                err_set(err, err->code, "%s", why.message);
-        return -1;
-}
+/* ---- waiting */
 
 static void on_pause_over(struct timer *t)
 {
@@ -128,18 +83,18 @@ static const struct kube_type *discover(struct up_apply *u, const struct json *o
 {
         const char *version = json_str(object, "apiVersion"), *kind = json_str(object, "kind");
         struct kube_request r = {.verb = KUBE_GET};
-        struct json *list;
-        int status;
+        struct asked list;
 
         r.path = arena_printf(a, "%s/%s", strchr(version, '/') ? "/apis" : "/api", version);
-        if (ask(u, &r, a, &status, &list, err) < 0 && err->code != E_NOT_FOUND)
+        if (ask(u->kube, &r, u->stop, a, &list, err) < 0 && err->code != E_NOT_FOUND)
                 return NULL;
         if (err->code == E_OK)
-                json_foreach (resource, json_at(list, "resources"))
+                json_foreach (resource, json_at(list.doc, "resources"))
                         if (streq(json_str(resource, "kind"), kind) &&
                             !strchr(json_str_or(resource, "name", "/"), '/'))
                                 return type_of(a, version, resource);
-        err_set(err, E_NOT_FOUND, "no kind \"%s\" is served in version \"%s\"", kind, version);
+        err_set(err, E_NOT_FOUND, "no kind \"%s\" is served in version \"%s\"%s", kind, version,
+                kinds_find(version, kind) ? "; next: sonde manifests | kubectl apply -f -" : "");
         return NULL;
 }
 
@@ -171,8 +126,8 @@ static const struct json *node_of(const struct json *object, const char *message
         return node ? node : json_at(json_at(object, "metadata"), "name");
 }
 
-static int send(struct up_apply *u, const struct json *object, struct arena *a, int *ret_status,
-                struct json **ret, struct err *err)
+static int send(struct up_apply *u, const struct json *object, struct arena *a, struct asked *ret,
+                struct err *err)
 {
         const struct kube_type *type = discover(u, object, a, err);
         const char *ns = meta_str(object, "namespace");
@@ -187,13 +142,14 @@ static int send(struct up_apply *u, const struct json *object, struct arena *a, 
                 r.verb = KUBE_CREATE;
                 r.force = false;
         }
+        r.dry_run = u->dry_run;
         r.body = str_of(json_print(a, object));
-        return ask(u, &r, a, ret_status, ret, err);
+        return ask(u->kube, &r, u->stop, a, ret, err);
 }
 
 /* As send(), again for a while if somebody has just defined the kind. */
 static int send_when_served(struct up_apply *u, const struct resources *all, const struct json *object,
-                            struct arena *a, int *ret_status, struct json **ret, struct err *err)
+                            struct arena *a, struct asked *ret, struct err *err)
 {
         struct loop *loop = kube_loop(u->kube);
         usec_t until = usec_add(loop_now(loop), SERVED_WITHIN);
@@ -201,7 +157,7 @@ static int send_when_served(struct up_apply *u, const struct resources *all, con
 
         for (;;) {
                 err_clear(err);
-                if (send(u, object, a, ret_status, ret, err) == 0)
+                if (send(u, object, a, ret, err) == 0)
                         return 0;
                 if (err->code != E_NOT_FOUND || !defined || loop_now(loop) >= until || *u->stop)
                         return -1;
@@ -214,10 +170,9 @@ static void apply_one(struct up_apply *u, struct resources *all, const struct re
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         const char *kind = json_str(r->object, "kind");
         struct err err = ERR_INIT;
-        struct json *made;
-        int status;
+        struct asked made;
 
-        if (send_when_served(u, all, r->object, &a, &status, &made, &err) < 0) {
+        if (send_when_served(u, all, r->object, &a, &made, &err) < 0) {
                 if (err.code == E_CANCELED)
                         return;
                 resources_complain(all, r->file, node_of(r->object, err.text, &a), "%s", err.text);
@@ -226,9 +181,10 @@ static void apply_one(struct up_apply *u, struct resources *all, const struct re
         }
         if (u->quiet)
                 return;
-        printf("%s %s\n", up_label(&a, kind, meta_str(made, "namespace"), meta_str(made, "name")),
-               status == 201 ? "created" : "applied");
-        up_follow_add(u->follow, made);
+        printf("%s %s%s\n", up_label(&a, kind, meta_str(made.doc, "namespace"), meta_str(made.doc, "name")),
+               made.status == 201 ? "created" : "applied", u->dry_run ? " (dry run)" : "");
+        if (u->follow)
+                up_follow_add(u->follow, made.doc);
 }
 
 void up_apply(struct up_apply *u, struct resources *r)

@@ -1,6 +1,6 @@
 #include "cli/up.h"
 
-#include "kinds/kinds.h"
+#include "cli/people.h"
 
 enum { LINE_MAX_TEXT = 600 };
 /* What the operator tries again by itself has failed when it has lasted this long. */
@@ -45,91 +45,19 @@ static struct request *by_uid(struct up_requests *r, const char *uid)
 
 /* ---- one line a change */
 
-/* A word of the line, after two spaces. */
-static void add_word(struct buf *line, const char *text)
-{
-        if (text && *text)
-                buf_printf(line, "  %s", text);
-}
-
-/* A number of some, where both are known. */
-static void add_of(struct buf *line, const struct json *progress, const char *lead, const char *number,
-                   const char *total)
-{
-        long long n = json_int(progress, number, 0), of = json_int(progress, total, 0);
-
-        if (n <= of && of > 0)
-                buf_printf(line, "%s%lld/%lld", lead, n, of);
-}
-
-/* The kind's own words about its progress first, then those that all kinds have. */
-static const struct json *told_by(const struct json *status, const char *member)
-{
-        const struct json *own = json_at(status, "profilingProgress"), *common = json_at(status, "progress");
-
-        return json_at(own, member) ? own : common;
-}
-
-static const struct json *condition(const struct json *status, const char *type, const char *value)
-{
-        json_foreach (c, json_at(status, "conditions"))
-                if (streq(json_str(c, "type"), type) && streq(json_str(c, "status"), value))
-                        return c;
-        return NULL;
-}
-
-/* What it waits for, in the place of what is done. */
-static void add_wait(struct buf *line, const struct json *status)
-{
-        const struct json *waits = condition(status, "Progressing", "False");
-        const char *message = json_str_or(waits, "message", "");
-
-        if (*message)
-                buf_printf(line, "  waits: %s", message);
-}
-
-/* dgdr/NAME  STATE  PHASE 3/7  41 %  5/12  MESSAGE */
-static void describe(struct buf *line, const struct request *q, const struct json *status)
-{
-        double percent;
-        const struct json *phase = told_by(status, "phase"), *step = told_by(status, "totalSteps");
-        const char *state = json_str(status, q->kind->state);
-
-        buf_adds(line, q->label);
-        add_word(line, state);
-        if (!streq(json_str(phase, "phase"), state))
-                add_word(line, json_str(phase, "phase"));
-        if (json_str(phase, "phase"))
-                add_of(line, told_by(status, "totalPhases"), " ", "phaseNumber", "totalPhases");
-        if (json_to_double(json_at(json_at(status, "progress"), "percent"), &percent))
-                buf_printf(line, "  %.0f %%", percent);
-        add_of(line, step, "  ", "currentStep", "totalSteps");
-        if (json_str(told_by(status, "message"), "message"))
-                add_word(line, json_str(told_by(status, "message"), "message"));
-        else if (!condition(status, "Ready", "True") && !condition(status, "Stalled", "True"))
-                add_wait(line, status);
-}
-
-/* Time of day of "2026-07-01T14:03:22Z". */
-static void add_eta(struct buf *line, const struct json *status)
-{
-        const char *mid = json_str(json_at(json_at(status, "progress"), "estimatedCompletion"), "mid");
-        const char *time = mid ? strchr(mid, 'T') : NULL;
-
-        if (time)
-                buf_printf(line, "  ETA %.8sZ", time + 1);
-}
-
-static void tell(struct request *q, const struct json *status)
+static void tell(struct request *q, const struct json *object)
 {
         _cleanup_(buf_done) struct buf line = BUF_INIT(LINE_MAX_TEXT);
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct summary s;
 
-        describe(&line, q, status);
+        summarize(q->kind, object, &a, &s);
+        people_line(&line, q->label, &s);
         if (streq(buf_cstr(&line), q->told) || streq(buf_cstr(&line), q->label))
                 return;
         free(q->told);
         q->told = xstrdup(buf_cstr(&line));
-        add_eta(&line, status);
+        people_line_eta(&line, &s);
         printf("%s\n", buf_cstr(&line));
 }
 
@@ -143,22 +71,15 @@ static bool is_observed(const struct request *q, const struct json *object)
 /* The condition if it is True, and about the spec as it was applied or as somebody changed it since. */
 static const struct json *is_true(const struct request *q, const struct json *object, const char *type)
 {
-        const struct json *c = condition(json_at(object, "status"), type, "True");
+        const struct json *c = summary_condition(object, type, "True");
 
         return c && (is_observed(q, object) || json_int(c, "observedGeneration", 0) >= q->generation) ? c
                                                                                                       : NULL;
 }
 
-/* The operator's own reasons, of a condition that goes when somebody has mended it. */
 static bool is_retried(const struct json *stalled)
 {
-        static const char *const reasons[] = {"NameConflict", "KindNotInstalled", "KindOutdated",
-                                              "Forbidden"};
-
-        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-                if (streq(json_str(stalled, "reason"), reasons[i]))
-                        return true;
-        return false;
+        return summary_is_retried(json_str(stalled, "reason"));
 }
 
 static bool is_final(const struct request *q, const struct json *object)
@@ -188,10 +109,9 @@ static void tell_end(struct up_requests *r, struct request *q, enum end end, con
 /* It had ended with another spec than was applied now, and does nothing about that: true, and it is told. */
 static bool is_not_taken(struct up_requests *r, struct request *q, const struct json *object)
 {
-        const struct json *status = json_at(object, "status");
-        const struct json *refused = condition(status, "SpecAccepted", "False");
-        const struct json *stalled = condition(status, "Stalled", "True");
-        bool over = condition(status, "Ready", "True") || (stalled && !is_retried(stalled));
+        const struct json *refused = summary_condition(object, "SpecAccepted", "False");
+        const struct json *stalled = summary_condition(object, "Stalled", "True");
+        bool over = summary_condition(object, "Ready", "True") || (stalled && !is_retried(stalled));
 
         if (over && json_int(refused, "observedGeneration", -1) == q->generation) {
                 tell_end(r, q, FAILED, json_str_or(refused, "reason", "SpecChangeRejected"),
@@ -229,7 +149,7 @@ static void look_at(struct up_requests *r, struct request *q, const struct json 
         const struct json *ready = is_true(q, object, "Ready"), *stalled = is_true(q, object, "Stalled");
         const struct json *end = stalled ? stalled : ready;
 
-        tell(q, json_at(object, "status"));
+        tell(q, object);
         fflush(stdout);
         if (is_not_taken(r, q, object) || may_pass(r, q, stalled))
                 return;

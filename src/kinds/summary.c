@@ -52,6 +52,7 @@ static bool is_template(const struct json *object)
 static enum summary_life life_of(const struct json *object, const struct summary *s)
 {
         const struct json *stalled = summary_condition(object, "Stalled", "True");
+        const struct json *progressing = summary_condition(object, "Progressing", "False");
         const struct json *status = json_at(object, "status");
 
         if (s->kind->result)
@@ -66,6 +67,8 @@ static enum summary_life life_of(const struct json *object, const struct summary
                 return SUMMARY_SUSPENDED;
         if (s->queue || !json_at(status, "run") || streq(s->state, "Pending") || !*s->state)
                 return SUMMARY_PENDING;
+        if (!s->started && progressing && !streq(json_str(progressing, "reason"), "NotMoving"))
+                return SUMMARY_PENDING; /* its pod waits */
         return SUMMARY_RUNNING;
 }
 
@@ -83,7 +86,9 @@ static void explain(const struct json *object, struct summary *s)
         const struct json *progressing = summary_condition(object, "Progressing", "False");
         const struct json *queue = json_at(json_at(object, "status"), "queue");
 
-        if (s->life == SUMMARY_FAILED || s->life == SUMMARY_CANCELLED || s->retried) {
+        if (s->kind->result) {
+                s->sentence = json_str(json_at(object, "status"), "boundType");
+        } else if (s->life == SUMMARY_FAILED || s->life == SUMMARY_CANCELLED || s->retried) {
                 take_words(s, summary_condition(object, "Stalled", "True"));
         } else if (s->life == SUMMARY_SUCCEEDED) {
                 take_words(s, summary_condition(object, "Ready", "True"));
@@ -116,6 +121,7 @@ static void take_progress(const struct json *status, struct summary *s)
 
         if (!json_to_double(json_at(progress, "percent"), &s->percent))
                 s->percent = NAN;
+        s->doing = json_str(told_by(status, "phase"), "phase");
         s->phase_number = json_int(told_by(status, "totalPhases"), "phaseNumber", 0);
         s->phases = json_int(told_by(status, "totalPhases"), "totalPhases", 0);
         s->step = json_int(told_by(status, "totalSteps"), "currentStep", 0);
@@ -142,12 +148,10 @@ static void settle_progress(const struct json *object, struct summary *s)
                         "lastTransitionTime");
 }
 
-static void name_phase(const struct json *status, struct summary *s)
+static void name_phase(struct summary *s)
 {
-        const char *phase = json_str(told_by(status, "phase"), "phase");
-
-        if (s->life == SUMMARY_RUNNING && phase && *phase)
-                s->phase = phase;
+        if (s->life == SUMMARY_RUNNING && s->doing && *s->doing)
+                s->phase = s->doing;
         else if (s->life == SUMMARY_SUSPENDED)
                 s->phase = "Suspended";
         else if (s->life == SUMMARY_SCHEDULED)
@@ -244,7 +248,7 @@ void summarize(const struct kind *kind, const struct json *object, struct arena 
         explain(object, ret);
         settle_progress(object, ret);
         take_figures(object, ret);
-        name_phase(status, ret);
+        name_phase(ret);
 }
 
 /* ---- as JSON */

@@ -29,7 +29,8 @@ struct summary {
         enum summary_life life;
         const char *state; /* the kind's own word: "Profiling"; "" before there is a status */
         const char *phase; /* what it does: "DecodeSweep" while it runs, else the state, else "Pending" */
-        int64_t phase_number, phases;
+        const char *doing; /* the profiler's own word for what it does or did last; NULL: none yet */
+        int64_t phase_number, phases; /* of that */
         int64_t step, steps;
         double percent;                    /* NAN: not known */
         const char *message;               /* the profiler's own, about what it does; NULL: none */
