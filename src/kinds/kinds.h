@@ -53,3 +53,5 @@ const struct kind *kinds_at(size_t i);
 const struct kind *kinds_find(const char *api_version, const char *kind);
 /* The kind that a person means by this word: label, kind, singular, plural, short name or plural.group, in any case; or NULL. */
 const struct kind *kinds_named(struct str word);
+
+#include "kinds/summary.h" /* IWYU pragma: export */

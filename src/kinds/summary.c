@@ -183,6 +183,7 @@ void summarize(const struct kind *kind, const struct json *object, struct arena 
                 .state = kind->state ? json_str_or(status, kind->state, "") : "",
                 .retried = stalled && summary_is_retried(stalled),
                 .not_measured = is_not_measured(status),
+                .labels = json_first(json_at(meta, "labels")) ? json_at(meta, "labels") : NULL,
         };
         if (queue)
                 ret->queue = json_cstr(queue) ? json_cstr(queue) : json_print(a, queue);
@@ -244,6 +245,7 @@ struct json *summary_json(const struct summary *s, struct arena *a)
         set_time(a, one, "updatedAt", s->updated);
         set_time(a, one, "endedAt", s->ended);
         json_set(a, one, "eta", eta_json(s, a));
+        json_set(a, one, "labels", json_copy(a, s->labels));
         if (s->stuck)
                 json_set(a, one, "notMoving", json_truth(a, true));
         if (s->not_measured)

@@ -44,6 +44,7 @@ struct summary {
          * the sentence what came out. NULL: there is nothing to say.
          */
         const char *reason, *sentence;
+        const struct json *labels; /* NULL: none */
 };
 
 /* Strings are the object's or the arena's. */

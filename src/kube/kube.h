@@ -11,6 +11,7 @@
  *   lease.h      leader election
  *   events.h     event recorder
  *   names.h      names that fit, owner references
+ *   select.h     label selectors
  *
  * Everything that can go wrong with the API (401, 409, 410, 422, 429, 5xx, timeouts, dead peers, stale reads) is
  * handled here, once. Nothing here knows about runs.
@@ -27,6 +28,7 @@
 #include "kube/names.h"
 #include "kube/queue.h"
 #include "kube/reflector.h"
+#include "kube/select.h"
 #include "kube/type.h"
 #include "net/net.h"
 #include "json/json.h"
