@@ -76,7 +76,7 @@ export class Chart {
     this.#plot = new uPlot({
       width: this.#size, height: HEIGHT, padding: [10, 14, 0, 0], legend: { show: false }, cursor: { show: false },
       scales: { x: this.#scale(figure, "x"), y: this.#scale(figure, "y") },
-      axes: [this.#axis(figure.x, c, { size: 44, labelSize: 18 }), this.#axis(figure.y, c, { size: 58, labelSize: 18, side: 3 })],
+      axes: [this.#axis(figure.x, c, { size: 30, labelSize: 18, labelGap: 0 }), this.#axis(figure.y, c, { size: 58, labelSize: 18, side: 3 })],
       series: [{}, ...filled.map((one) => {
         const i = figure.series.indexOf(one);
         return { stroke: c.pale, width: one.line ? 1.5 : 0, dash: dashOf(i), spanGaps: true, points: { show: false }, ...(one.line ? {} : { paths: () => null }) };
@@ -99,6 +99,7 @@ export class Chart {
         const n = i === 0 ? Math.max(3, Math.floor(u.width / 90)) : 5;
         return of.log ? logTicks(min, max, n) : ticks(min, max, n);
       },
+      filter: (_, list) => list,
       values: (_, list) => list.map((v) => (of.unit === "s" || of.unit === "ns" ? quantity(v, of.unit, 2) : quantity(v, "", 4))),
     };
     return { stroke: c.ink, grid: { stroke: c.grid, width: 1 }, ticks: { stroke: c.grid, width: 1 }, font, labelFont: font,
@@ -128,8 +129,8 @@ export class Chart {
     u.ctx.save();
     u.ctx.fillStyle = c.ink;
     u.ctx.font = `${12 * devicePixelRatio}px ${css("--font")}`;
-    u.ctx.textAlign = across ? "right" : "left";
-    u.ctx.fillText(limit.label, across ? left + width - 4 : X(limit.x) + 4 * devicePixelRatio, across ? Y(limit.y) - 5 * devicePixelRatio : top + 12 * devicePixelRatio);
+    u.ctx.textAlign = "left";
+    u.ctx.fillText(limit.label, across ? left + 6 * devicePixelRatio : X(limit.x) + 5 * devicePixelRatio, across ? Y(limit.y) - 5 * devicePixelRatio : top + height - 6 * devicePixelRatio);
     u.ctx.restore();
   }
 

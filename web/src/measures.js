@@ -112,8 +112,8 @@ function slaPareto(points, sla, chosen) {
     points: list.map((p) => ({ x: 1000 / p.itl, y: p.perGpu, tone: within(p.itl, sla.itl), big: isChosen(p),
       note: `${label}, ${p.concurrency} at once, ITL ${quantity(p.itl, "ms")}${isChosen(p) ? ", chosen" : ""}` })).sort(byX) }));
   const front = paretoFront(series.flatMap((one) => one.points));
-  return { id: "pareto", title: "Speed for one against throughput for all", kind: "xy", x: { label: "tokens/s for each user", unit: "tok/s", zero: true },
-    y: { label: "tokens/s for each GPU", unit: "tok/s/GPU", zero: true }, series, front, limit: finite(sla.itl) ? { x: 1000 / sla.itl, label: "target" } : null };
+  return { id: "pareto", title: "Speed for one against throughput for all", kind: "xy", x: { label: "speed for one", unit: "tok/s", zero: true },
+    y: { label: "throughput", unit: "tok/s/GPU", zero: true }, series, front, limit: finite(sla.itl) ? { x: 1000 / sla.itl, label: "target" } : null };
 }
 
 function dgdr(object, result, checkpoint) {

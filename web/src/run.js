@@ -61,9 +61,9 @@ export class RunPage {
     this.element = h("section", { class: "run" },
       h("div", { class: "run-head" }, this.head, this.buttons), this.trouble,
       h("div", { class: "answers" }, this.word, this.detail, this.bar.element, this.far, this.window, this.when, this.doing, this.found),
-      h("div", { class: "halves" },
+      (this.halves = h("div", { class: "halves one" },
         h("section", { "aria-labelledby": "phases-title", class: "left" }, h("h2", { id: "phases-title" }, "Phases"), this.phases),
-        h("section", { "aria-labelledby": "measured-title", class: "right" }, h("h2", { id: "measured-title" }, "Measured"), this.#figures.element)),
+        h("section", { "aria-labelledby": "measured-title", class: "right" }, h("h2", { id: "measured-title" }, "Measured"), this.#figures.element))),
       this.#section("events", "Events", this.events, true), this.#section("log", "Log", this.log), this.#section("yaml", "YAML", this.yaml));
   }
 
@@ -236,7 +236,7 @@ export class RunPage {
   #showPhases(now) {
     const rows = timeline({ run: this.#run, plan: this.#status.plan, track: this.#track, past: this.#past?.phases, now });
     const longest = Math.max(...rows.map((row) => row.seconds || 0), 0);
-    this.phases.hidden = !rows.length;
+    this.halves.classList.toggle("one", !rows.length);
     const signature = JSON.stringify(rows.map((row) => [row.name, row.state]));
     if (this.phaseSignature !== signature) {
       this.phaseSignature = signature;

@@ -6,12 +6,20 @@
 import { Bar } from "./bar.js";
 import { css, h, replace, setText, toggle } from "./dom.js";
 import * as filter from "./filter.js";
-import { age, eta, keyOf, seconds, step } from "./format.js";
+import { age, duration, eta, keyOf, seconds, step } from "./format.js";
 import { format, ofRun } from "./route.js";
 import { MARKS } from "./words.js";
 
 const SPARE = 8; // rows above and below those that can be seen
-const COLUMNS = ["", "Kind", "Name", "Phase", "Step", "Progress", "Ends in", "Age", "What it says"];
+const COLUMNS = ["", "Kind", "Name", "Phase", "Step", "Progress", "Ends", "Age", "What it says"];
+
+function ends(run, now) {
+  if (run.notMoving) return "not moving";
+  if (run.life === "running") return eta(run, now);
+  if (run.queuePosition) return `place ${run.queuePosition}`;
+  const took = seconds(run.endedAt) - seconds(run.startedAt);
+  return took >= 0 ? `took ${duration(took)}` : "";
+}
 
 class Row {
   constructor(list) {
@@ -24,7 +32,7 @@ class Row {
     this.kind = cell("kind");
     this.space = h("span", { class: "space" });
     this.label = h("span", { class: "badge" }, "simulated");
-    this.name = cell("name", this.link, this.space, this.label);
+    this.name = cell("name", this.link, this.label, this.space);
     this.phaseText = h("span");
     this.phase = cell("phase", this.mark, this.phaseText);
     this.step = cell("step");
@@ -55,7 +63,7 @@ class Row {
     setText(this.space, run.namespace);
     this.label.hidden = !run.simulated;
     setText(this.mark, MARKS[run.life] || "");
-    setText(this.phaseText, run.notMoving ? `${run.phase}, not moving` : run.phase);
+    setText(this.phaseText, run.phase);
     toggle(this.phase, "worse", run.life === "failed" || run.notMoving);
     setText(this.step, step(run));
     this.bar.update(run);
@@ -68,7 +76,7 @@ class Row {
   }
 
   tick(now) {
-    setText(this.eta, this.run.life === "running" ? eta(this.run, now) : this.run.queuePosition ? `place ${this.run.queuePosition}` : "");
+    setText(this.eta, ends(this.run, now));
     setText(this.age, age(now - seconds(this.run.createdAt)));
   }
 }
@@ -86,7 +94,7 @@ export class RunsPage {
   #frame = 0;
 
   constructor(live, place) {
-    const cell = (text) => h("span", { role: "columnheader" }, text || h("span", { class: "hidden" }, "Compare"));
+    const cell = (text) => h("span", { role: "columnheader", class: text === "Step" || text === "Age" ? "right" : null }, text || h("span", { class: "hidden" }, "Compare"));
     this.#live = live;
     this.picked = new Set(place.query.getAll("run"));
     this.input = h("input", { type: "search", id: "filter", placeholder: "kind:dgdr failed", value: place.query.get("q") || "", autocomplete: "off",

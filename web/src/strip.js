@@ -44,7 +44,7 @@ export class Strip {
     const of = figure.kind === "bars" ? { from: 0, to: figure.most } : { log: figure.log };
     const all = figure.rows.flatMap((row) => [...(row.values || []), row.value ?? row.median, row.low, row.high]);
     const [low, high] = ends(all, of), X = scale([low, high], [SIDE, width - SIDE], figure.log);
-    const marks = (figure.log ? logTicks : ticks)(low, high, Math.max(3, Math.floor(width / 110)));
+    const marks = (figure.log ? logTicks : ticks)(low, high, Math.max(3, Math.floor(width / 75)));
     this.#dots = [];
     this.#host.replaceChildren(s("svg", { class: "strip", width, height, "aria-hidden": "true" },
       marks.map((v) => [
@@ -55,14 +55,14 @@ export class Strip {
   }
 
   #title(row, y, width, value) {
-    return [s("text", { class: "name", x: SIDE, y: y + 13 }, fitted(row.name, width - 190)), s("text", { class: "value", x: width - SIDE, y: y + 13 }, value)];
+    return [s("text", { class: "name", x: SIDE, y: y + 13 }, fitted(row.name, width - 2 * SIDE - 6.8 * (value.length + 1))), s("text", { class: "value", x: width - SIDE, y: y + 13 }, value)];
   }
 
   #row(row, i, X, width) {
     const { unit } = this.#figure, y = i * ROW, middle = y + 30, values = thin(row.values), places = values.map(X), lanes = spread(places, DOT * 2);
     values.forEach((value, k) => this.#dots.push({ x: places[k], y: middle + lanes[k] * 9, text: `${row.name} · ${quantity(value, unit, 4)}` }));
     const known = Number.isFinite(row.median);
-    const value = known ? `${quantity(row.median, unit)}${span(row.low, row.high, unit)}` : "nothing yet";
+    const value = known ? `${quantity(row.median, unit)}${width > 420 ? span(row.low, row.high, unit) : ""}` : "nothing yet";
     return s("g", { class: row.tone || "plain" }, this.#title(row, y, width, value),
       Number.isFinite(row.low) && s("rect", { class: "interval", x: X(row.low), y: middle - 11, width: Math.max(1, X(row.high) - X(row.low)), height: 22 }),
       places.map((x, k) => s("circle", { class: "dot", cx: x, cy: middle + lanes[k] * 9, r: DOT })),
@@ -75,7 +75,7 @@ export class Strip {
     return s("g", { class: row.tone || "plain" }, this.#title(row, y, width, quantity(row.value, unit)),
       s("rect", { class: "whole", x: X(0), y: middle - 7, width: X(this.#figure.most) - X(0), height: 14 }),
       s("rect", { class: "bar", x: X(0), y: middle - 7, width: Math.max(0, X(row.value) - X(0)), height: 14 }),
-      Number.isFinite(row.low) && row.high > row.low && s("line", { class: "whisker", x1: X(row.low), x2: X(row.high), y1: middle, y2: middle }));
+      Number.isFinite(row.low) && row.high > row.low && ["halo", "whisker"].map((name) => s("line", { class: name, x1: X(row.low), x2: X(row.high), y1: middle, y2: middle })));
   }
 
   #hover(event) {
@@ -90,8 +90,8 @@ export class Strip {
   }
 }
 
-// As much of a name as fits, at 7 pixels a letter.
+// As much of a name as fits, at 7.2 pixels a letter.
 function fitted(name, width) {
-  const most = Math.max(8, Math.floor(width / 7));
+  const most = Math.max(8, Math.floor(width / 7.2));
   return name.length > most ? name.slice(0, most - 1) + "…" : name;
 }

@@ -1,6 +1,6 @@
 // What the page says of a run, in words. Pure functions.
 
-import { clock, duration, eta, moment, percent, seconds } from "./format.js";
+import { clock, duration, eta, moment, seconds } from "./format.js";
 
 export const MARKS = {
   running: "▸", pending: "·", suspended: "‖", scheduled: "◷", succeeded: "✓", failed: "✗", cancelled: "–",
@@ -49,7 +49,7 @@ export function howFar(run) {
     if (run.totalSteps) parts.push(`step ${run.currentStep ?? 0} of ${run.totalSteps}`);
   }
   if (run.attempt > 1) parts.push(`attempt ${run.attempt}`);
-  return [Number.isFinite(run.percent) ? percent(run.percent) : "", ...parts].filter(Boolean).join(" · ");
+  return parts.join(" · ");
 }
 
 // What can be done with it: verbs of the API.
