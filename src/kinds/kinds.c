@@ -2,6 +2,10 @@
 
 #include <strings.h>
 
+#include "kinds/algorithm/internal.h"
+#include "kinds/cuda/internal.h"
+#include "kinds/dgdr/internal.h"
+
 static struct controller make_dgdr(const struct kinds_settings *settings)
 {
         return dgdr_controller(&settings->dgdr);
@@ -28,13 +32,15 @@ static const char *const algorithm_final[] = {"Completed", "Cancelled", NULL};
 
 static const struct {
         struct kind kind;
-        struct controller (*make)(const struct kinds_settings *settings); /* NULL: of a result */
+        /* NULL: of a result */
+        struct controller (*make)(const struct kinds_settings *settings);
+        struct run_kind (*run)(const struct view *v);
 } table[] = {
-        {{&DGDR, "dgdr", NULL, "state", dgdr_final}, make_dgdr},
-        {{&CUDAEXPERIMENT, "cudaexp", "cuda", "phase", cuda_final}, make_cuda},
-        {{&ALGORITHMPROFILING, "ap", "prof", "phase", algorithm_final}, make_profiling},
-        {{&ALGORITHMCOMPARISON, "ac", "comp", "phase", algorithm_final}, make_comparison},
-        {{&WORKLOADPROFILE, "wprof", NULL, NULL, NULL, .result = true}, NULL},
+        {{&DGDR, "dgdr", NULL, "state", dgdr_final}, make_dgdr, dgdr_run_kind},
+        {{&CUDAEXPERIMENT, "cudaexp", "cuda", "phase", cuda_final}, make_cuda, cuda_run_kind},
+        {{&ALGORITHMPROFILING, "ap", "prof", "phase", algorithm_final}, make_profiling, algorithm_run_kind},
+        {{&ALGORITHMCOMPARISON, "ac", "comp", "phase", algorithm_final}, make_comparison, algorithm_run_kind},
+        {{&WORKLOADPROFILE, "wprof", NULL, NULL, NULL, .result = true}, NULL, NULL},
 };
 
 _Static_assert(ARRAY_LEN(table) <= KINDS_MAX, "the callers have room for all kinds");
@@ -93,4 +99,16 @@ const struct kind *kinds_named(struct str word)
                         return k;
         }
         return NULL;
+}
+
+bool kinds_run(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret)
+{
+        const struct view v = {.type = kind->type, .request = object, .arena = a};
+
+        for (size_t i = 0; i < ARRAY_LEN(table); i++)
+                if (&table[i].kind == kind && table[i].run) {
+                        *ret = table[i].run(&v);
+                        return true;
+                }
+        return false;
 }

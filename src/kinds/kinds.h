@@ -15,6 +15,7 @@
  *   run_seen.h     what every settle shares: what they say about it
  *   wrongs.h       what is wrong with a spec
  *   summary.h      an object of any kind as a row, for people and other programs
+ *   steer.h        what people do with one, and where to find what it leaves
  *
  * What it must not do: ask for the clock, randomness or the network (everything a decision may use is passed in, see
  * src/decide/); remember anything between two calls; make up a name that a second call would not make again.
@@ -53,5 +54,8 @@ const struct kind *kinds_at(size_t i);
 const struct kind *kinds_find(const char *api_version, const char *kind);
 /* The kind that a person means by this word: label, kind, singular, plural, short name or plural.group, in any case; or NULL. */
 const struct kind *kinds_named(struct str word);
+/* What its runs are called, and where they leave what they have; false: it has none, being a result. */
+bool kinds_run(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret);
 
+#include "kinds/steer.h"   /* IWYU pragma: export */
 #include "kinds/summary.h" /* IWYU pragma: export */

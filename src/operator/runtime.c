@@ -587,6 +587,11 @@ size_t operator_queue(const struct operator* o, const char *ns, struct admission
         return o->admissions ? admissions_queue(o->admissions, ns, ret, max, a) : 0;
 }
 
+struct admission_limits operator_limits(const struct operator* o)
+{
+        return o->cfg.limits;
+}
+
 struct cache *operator_cache(const struct operator* o, const struct kube_type *type)
 {
         for (size_t i = 0; i < o->cfg.n_controllers; i++)

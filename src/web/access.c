@@ -180,25 +180,26 @@ static void want_everywhere(struct ask *ask)
                         want(ask, i, ask->ns);
 }
 
-/* Of the kinds that may not be listed everywhere, wherever there is one. */
-static void want_namespaces(struct ask *ask)
+void ask_want(struct ask *ask, size_t kind, const char *ns)
+{
+        const struct grant *all = grant_find(ask->caller, kind, NULL);
+
+        if ((ask->kinds & 1u << kind) && !(all && all->yes))
+                want(ask, kind, ns);
+}
+
+/* Wherever there is one. */
+static void want_cached(struct ask *ask)
 {
         for (size_t i = 0; kinds_at(i); i++) {
-                const struct cache_entry *e;
-                const struct grant *all = grant_find(ask->caller, i, NULL);
                 struct cache *cache = feed_cache(ask->web->feed, i);
+                const struct cache_entry *e;
                 struct map seen = MAP_INIT;
                 size_t at = 0;
 
-                if (!(ask->kinds & 1u << i) || (all && all->yes))
-                        continue;
-                if (ask->only) {
-                        want(ask, i, ask->only);
-                        continue;
-                }
                 while ((e = cache_next(cache, &at)))
                         if (!map_put(&seen, str_of(e->ns), (void *)e))
-                                want(ask, i, e->ns);
+                                ask_want(ask, i, e->ns);
                 map_done(&seen);
         }
 }
@@ -210,7 +211,7 @@ static void ask_step(struct ask *ask)
                 return;
         if (!ask->status && !ask->ns && !ask->by_namespace) {
                 ask->by_namespace = ask->asking = true;
-                want_namespaces(ask);
+                (ask->each ? ask->each : want_cached)(ask);
                 ask->asking = false;
                 if (ask->waits)
                         return;

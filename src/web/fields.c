@@ -42,7 +42,7 @@ static bool in_bounds(const struct checked *c, int64_t value, const char *what)
 {
         const struct field *f = c->field;
 
-        if (f->least && value < f->least)
+        if ((f->least || f->most) && value < f->least)
                 return complain(c, "greater_than_equal",
                                 arena_printf(c->a, "%s should be greater than or equal to %lld", what,
                                              (long long)f->least));

@@ -8,8 +8,10 @@
  *   access.c     callers, and what they may see of the caches
  *   feed.c       the caches of all kinds, and runs as rows
  *   stream.c     server-sent events
- *   runs.c       runs, one run, its events, log and data; control.c: what a person does with one
+ *   runs.c       the list of runs; detail.c: one run, its events, log and data, and what a person does with it
+ *   history.c    finished runs; queue.c: what waits
  *   session.c    the page's cookie; health.c: what needs no token
+ *   dprofiler.h  the paths of dProfiler
  */
 #pragma once
 
@@ -37,8 +39,8 @@ struct field {
         const char *name; /* NULL ends a table */
         enum field_type type;
         bool required, nullable;
-        int64_t least, most;      /* of integers, and of how many are in a list; both 0: any */
-        const char *otherwise;    /* as JSON; NULL: it is left out */
+        int64_t least, most;   /* of integers, and of how many are in a list; most 0: no end; both 0: any */
+        const char *otherwise; /* as JSON; NULL: it is left out */
         const char *const *words; /* those that are allowed; NULL ends; NULL: any */
         const char *help;
 };
@@ -148,10 +150,11 @@ const struct kind *call_kind(struct call *c);
 struct ask {
         struct web *web;
         struct caller *caller;
-        unsigned kinds;   /* bits */
-        const char *ns;   /* NULL: all */
-        const char *only; /* of all, this one alone is asked for where not all may be listed; NULL: each */
-        unsigned waits;   /* reviews that are to come */
+        unsigned kinds; /* bits */
+        const char *ns; /* NULL: all */
+        /* Which namespaces are asked for, by ask_want(), where not all may be listed; NULL: those of the caches. */
+        void (*each)(struct ask *ask);
+        unsigned waits; /* reviews that are to come */
         bool by_namespace, asking;
         int status; /* 0: all is known; else the HTTP status of what went wrong */
         char detail[256];
@@ -168,8 +171,10 @@ void callers_done(struct web *w);
 
 /* Asks what is not known; ASK is the caller's to keep until DONE, which may come at once. */
 void caller_ask(struct ask *ask);
+/* In `each`: this kind in this namespace is wanted to be known. */
+void ask_want(struct ask *ask, size_t kind, const char *ns);
 /* By what was asked last, however old: right after caller_ask(). */
-bool caller_sees(const struct caller *c, size_t kind, const char *ns);
+bool caller_sees(const struct caller *c, size_t kind, const char *ns); /* ns NULL: all */
 /* Above 0: yes. 0: no. Below 0: it is not known any more, ask. */
 int caller_may(struct caller *c, size_t kind, const char *ns);
 /* Checks that the token is one at all. DONE with status 0 or 401, ...; kinds and ns of ASK are not looked at. */
@@ -229,3 +234,29 @@ void serve_session(struct call *c);
 void serve_runs(struct call *c);
 void serve_runs_stream(struct call *c);
 void serve_run(struct call *c);
+void serve_run_events(struct call *c);
+void serve_run_log(struct call *c);
+void serve_run_data(struct call *c);
+void serve_run_steer(struct call *c);
+void serve_run_again(struct call *c);
+void serve_history(struct call *c);
+void serve_trend(struct call *c);
+void serve_queue(struct call *c);
+void serve_job_create(struct call *c);
+void serve_jobs(struct call *c);
+void serve_job(struct call *c);
+void serve_job_results(struct call *c);
+void serve_job_delete(struct call *c);
+void serve_ml_selection(struct call *c);
+void serve_ml_tuning(struct call *c);
+void serve_ml_training(struct call *c);
+void serve_ml_frameworks_compared(struct call *c);
+void serve_ml_frameworks(struct call *c);
+void serve_ml_supported(struct call *c);
+void serve_ml_cleanup(struct call *c);
+void serve_ml_summary(struct call *c);
+void serve_compare_create(struct call *c);
+void serve_algorithms(struct call *c);
+void serve_workers(struct call *c);
+void serve_worker(struct call *c);
+void serve_uses(struct call *c);

@@ -96,36 +96,3 @@ void serve_runs(struct call *c)
 {
         runs_ask(c, list);
 }
-
-/* ---- one */
-
-static void on_run(struct call *c, const struct kube_answer *answer, const struct err *err)
-{
-        const struct kind *kind = c->state;
-        struct json *object;
-        struct summary s;
-
-        if (err) {
-                call_fail_kube(c, answer, err);
-                return;
-        }
-        object = call_object(c, answer);
-        if (!object)
-                return;
-        summarize(kind, object, &c->arena, &s);
-        call_reply(c, 200,
-                   json_build(&c->arena, "{'run': %p, 'object': %p}", (void *)summary_json(&s, &c->arena),
-                              (void *)object));
-}
-
-void serve_run(struct call *c)
-{
-        const struct kind *kind = call_kind(c);
-        struct kube_request r = {.verb = KUBE_GET, .ns = c->params[1], .name = c->params[2]};
-
-        if (!kind)
-                return;
-        c->state = (void *)kind;
-        r.type = kind->type;
-        call_kube(c, &r, on_run);
-}

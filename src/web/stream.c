@@ -180,6 +180,13 @@ static void on_known(struct ask *ask)
         caller_unref(c);
 }
 
+static void want_own(struct ask *ask)
+{
+        const struct late *l = CONTAINER_OF(ask, struct late, ask);
+
+        ask_want(ask, l->kind, l->ns);
+}
+
 static void wait_for(struct caller *c, const struct news *n)
 {
         _cleanup_(free_ptr) char *key = xasprintf("%zu/%s/%s", n->kind, n->ns, n->name);
@@ -201,7 +208,7 @@ static void wait_for(struct caller *c, const struct news *n)
         l->ask = (struct ask){.web = n->web,
                               .caller = caller_ref(c),
                               .kinds = 1u << n->kind,
-                              .only = l->ns,
+                              .each = want_own,
                               .done = on_known};
         caller_ask(&l->ask);
 }
