@@ -39,7 +39,7 @@ export function together(entries, pairs = []) {
   const costs = entries.flatMap(({ files = {} }, i) => (files["result.json"]?.algorithms || []).filter((a) => a.statistics?.memory).map((a) => ({ i, a })));
   if (costs.length > 1)
     list.push({ id: "memory", title: "Time against memory: what is lower left is better in both", kind: "xy", x: { label: "median time", unit: "s", zero: true }, y: { label: "memory", unit: "MB" },
-      series: costs.map(({ i, a }) => ({ name: entries.length > 1 ? `${names[i]}: ${a.name}` : a.name, points: [{ x: a.statistics.time?.median, y: a.statistics.memory.median, note: `${names[i]}: ${a.name}, n = ${a.size}` }] })) });
+      series: costSeries(costs, names) });
   for (const id of ["pareto", "roofline"]) {
     const of = entries.map(({ run, object, files }, i) => [names[i], figures(run.kind, { object, files }).find((f) => f.id === id)]).filter(([, f]) => f);
     if (!of.length) continue;
@@ -47,6 +47,16 @@ export function together(entries, pairs = []) {
     list.push({ ...of[0][1], limit: null, series, front: id === "pareto" ? paretoFront(series.flatMap((one) => one.points)) : undefined });
   }
   return list;
+}
+
+function costSeries(costs, names) {
+  const all = new Map();
+  for (const { i, a } of costs) {
+    const name = names.length > 1 ? `${names[i]}: ${a.name}` : a.name;
+    const point = { x: a.statistics.time?.median, y: a.statistics.memory.median, note: `${name}, n = ${a.size}` };
+    all.set(name, [...(all.get(name) || []), point]);
+  }
+  return [...all].map(([name, points]) => ({ name, points: points.filter((p) => Number.isFinite(p.x)).sort((p, q) => p.x - q.x) }));
 }
 
 // "ap/default/x", "default/x" and "x" may all mean one run.
@@ -79,7 +89,7 @@ export class ComparePage {
     };
     this.element = h("section", { class: "compare" }, h("h1", {}, "Compare"), this.chosen,
       h("form", { class: "add", on: { submit: add } }, h("label", { for: "another" }, "Another run "), this.input, this.known, h("button", {}, "Add")),
-      !this.keys.length && h("p", { class: "empty" }, "Choose runs here, or tick them in the list."), this.trouble, this.words, this.#figures.element);
+      !this.keys.length && h("p", { class: "empty" }, "Choose runs here, or tick them in the list."), this.trouble, this.#figures.element, this.words);
   }
 
   #go(keys) {

@@ -54,7 +54,7 @@ export class HistoryPage {
     this.list = h("div", {});
     this.trend = h("section", { "aria-labelledby": "trend-title", hidden: true }, h("h2", { id: "trend-title" }, "Trend"),
       h("p", {}, h("label", { for: "series" }, "Series "), this.pick), this.words, this.#figures.element);
-    this.element = h("section", { class: "history" }, h("h1", {}, "History"), this.trend, h("section", {}, h("h2", {}, "Finished runs"), this.list));
+    this.element = h("section", { class: "history" }, h("h1", {}, "History"), this.trend, h("section", {}, this.list));
   }
 
   start() {

@@ -62,7 +62,7 @@ export class QueuePage {
 
   #limits(limits) {
     const words = limitWords(limits);
-    return words.length ? table("Limits", ["What", "At once"], words.map(([name, text]) => h("tr", {}, cells(name, text)))) : h("p", { class: "empty" }, "How many may run at once is not limited.");
+    return words.length ? table("Limits", ["What", "At most"], words.map(([name, text]) => h("tr", {}, cells(name, text)))) : h("p", { class: "empty" }, "How many may run at once is not limited.");
   }
 
   #quotas(quotas) {
