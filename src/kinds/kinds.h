@@ -16,6 +16,8 @@
  *   wrongs.h       what is wrong with a spec
  *   summary.h      an object of any kind as a row, for people and other programs
  *   steer.h        what people do with one, and where to find what it leaves
+ *   figures.h      what came out of a run, number by number
+ *   versus.h       runs that were made by themselves, side by side
  *
  * What it must not do: ask for the clock, randomness or the network (everything a decision may use is passed in, see
  * src/decide/); remember anything between two calls; make up a name that a second call would not make again.
@@ -25,7 +27,9 @@
 #include "kinds/algorithm/algorithm.h"
 #include "kinds/cuda/cuda.h"
 #include "kinds/dgdr/dgdr.h"
+#include "kinds/figures.h"
 #include "kinds/run_control.h"
+#include "kinds/versus.h"
 
 /* What every controller is told, kind by kind. */
 struct kinds_settings {
@@ -54,8 +58,9 @@ const struct kind *kinds_at(size_t i);
 const struct kind *kinds_find(const char *api_version, const char *kind);
 /* The kind that a person means by this word: label, kind, singular, plural, short name or plural.group, in any case; or NULL. */
 const struct kind *kinds_named(struct str word);
-/* What its runs are called, and where they leave what they have; false: it has none, being a result. */
-bool kinds_run(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret);
+/* The names of what belongs to the run of OBJECT, which is of that kind: ConfigMaps, Job. False: nothing does, it is a result. */
+bool kinds_run_of(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret);
 
 #include "kinds/steer.h"   /* IWYU pragma: export */
 #include "kinds/summary.h" /* IWYU pragma: export */
+#include "kinds/versus.h"  /* IWYU pragma: export */

@@ -76,6 +76,8 @@ bool run_data(const struct view *v, struct decision *d, const char *name, const 
               const struct json **ret);
 /* A file that the run left there, also from the gzipped form, of at most 4 MiB. NULL text: ERR, E_NOT_FOUND if it left none. */
 struct str run_data_text(const struct view *v, const struct json *map, const char *key, struct err *err);
+/* The same for who has the ConfigMap from elsewhere than a decision's view. */
+struct str run_map_text(struct arena *a, const struct json *map, const char *key, struct err *err);
 
 /*
  * status.progress, one shape across kinds:

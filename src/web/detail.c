@@ -320,7 +320,7 @@ static void ask_data(struct call *c, struct detail *d)
 {
         struct kube_request r = {.verb = KUBE_GET, .type = &KUBE_CONFIGMAP, .ns = c->params[1]};
 
-        if (!kinds_run(d->kind, d->object, &c->arena, &d->run)) {
+        if (!kinds_run_of(d->kind, d->object, &c->arena, &d->run)) {
                 call_reply(c, 200, json_build(&c->arena, "{'files': {}}"));
                 return;
         }

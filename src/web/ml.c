@@ -180,9 +180,10 @@ void serve_ml_frameworks_compared(struct call *c)
 {
         struct arena *a = &c->arena;
         const char *task = json_str(c->body, "algorithm");
+        const struct json *all = json_at(ml_table(a), "frameworks");
         struct json *algorithms = json_array(a);
 
-        json_foreach (f, json_at(ml_table(a), "frameworks"))
+        json_foreach (f, all)
                 if (has_task(f, task))
                         json_append(algorithms,
                                     json_build(a,
@@ -205,9 +206,10 @@ void serve_ml_frameworks_compared(struct call *c)
 void serve_ml_frameworks(struct call *c)
 {
         struct arena *a = &c->arena;
+        const struct json *known = json_at(ml_table(a), "frameworks");
         struct json *names = json_array(a), *all = json_object(a);
 
-        json_foreach (f, json_at(ml_table(a), "frameworks")) {
+        json_foreach (f, known) {
                 json_append(names, json_string(a, f->key));
                 json_set(a, all, f->key, json_truth(a, true));
         }

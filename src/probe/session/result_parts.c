@@ -74,6 +74,11 @@ static struct json *description(struct arena *a, const struct stats_description 
         return j;
 }
 
+struct json *session_description_json(struct arena *a, const struct stats_description *d, double unit)
+{
+        return description(a, d, unit, RESULT_ALL);
+}
+
 static struct json *statistics(struct arena *a, const struct analysis_entry *e, enum result_level level)
 {
         struct json *j = json_object(a);
@@ -217,16 +222,12 @@ struct json *result_entry(struct arena *a, const struct analysis *an, size_t ent
 
 /* ---- comparison */
 
-static struct json *pair(struct arena *a, const struct analysis *an, size_t size, const struct stats_pair *p,
-                         enum stats_measure measure, enum result_level level)
+struct json *session_pair_json(struct arena *a, const struct stats_pair *p, enum stats_measure measure,
+                               const char *name_a, const char *name_b)
 {
-        const struct session_plan *plan = an->plan;
         struct json *j = json_build(a, "{'of': %s, 'a': %s, 'b': %s}",
-                                    measure == STATS_TIME ? "time" : "memory", plan->algorithms[p->a].label,
-                                    plan->algorithms[p->b].label);
+                                    measure == STATS_TIME ? "time" : "memory", name_a, name_b);
 
-        if (plan->sizes[size] > 0)
-                json_set(a, j, "size", json_i64(a, plan->sizes[size]));
         set_number(a, j, "ratio", p->ratio);
         set_number(a, j, "ciLow", p->low);
         set_number(a, j, "ciHigh", p->high);
@@ -237,10 +238,23 @@ static struct json *pair(struct arena *a, const struct analysis *an, size_t size
                 set_text(a, j, "effect", stats_cliff_word(p->effect));
         set_number(a, j, "shift", p->shift);
         set_text(a, j, "verdict", stats_verdict_word(p->verdict, measure));
-        if (level < RESULT_NO_MODELS)
-                set_text(a, j, "why", p->why);
+        set_text(a, j, "why", p->why);
         if (p->needed)
                 json_set(a, j, "needed", json_u64(a, p->needed));
+        return j;
+}
+
+static struct json *pair(struct arena *a, const struct analysis *an, size_t size, const struct stats_pair *p,
+                         enum stats_measure measure, enum result_level level)
+{
+        const struct session_plan *plan = an->plan;
+        struct json *j = session_pair_json(a, p, measure, plan->algorithms[p->a].label,
+                                           plan->algorithms[p->b].label);
+
+        if (plan->sizes[size] > 0)
+                json_set(a, j, "size", json_i64(a, plan->sizes[size]));
+        if (level >= RESULT_NO_MODELS)
+                (void)json_remove(j, "why");
         return j;
 }
 

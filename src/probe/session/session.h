@@ -43,6 +43,7 @@
 #pragma once
 
 #include "probe/measure/measure.h"
+#include "stats/stats.h"
 
 enum {
         SESSION_PLAN_MAX = 128 * 1024, /* bytes of its text: one argument of a program */
@@ -147,3 +148,8 @@ struct session_config {
 int session_run(const struct session_config *c);
 /* A worker of GROUP (from 1): runs what it is told until the connection ends. 0; 1 nobody was there; 143 told to end. */
 int session_worker(const struct session_config *c, unsigned group);
+
+/* What a pair, and the description of samples, are in result.json; of the latter everything divided by UNIT. */
+struct json *session_pair_json(struct arena *a, const struct stats_pair *p, enum stats_measure measure,
+                               const char *name_a, const char *name_b);
+struct json *session_description_json(struct arena *a, const struct stats_description *d, double unit);
