@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 #include "cli/operators.h"
+#include "cli/web_options.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ struct app {
         struct kube_config_sources sources;
         struct operators_config run;
         struct option_list env;
+        struct web_options api;
         const char *lease_ns, *health_address, *metrics_address, *log_format, *log_level;
         bool leader_elect;
 
@@ -22,7 +24,9 @@ struct app {
         struct kube_config config;
         struct kube *kube, *lease_kube;
         struct lease *lease;
-        struct operators *operators;
+        struct operators *operators; /* NULL: only the API is served */
+        struct history *history;     /* of that */
+        struct web *web;
         struct health *health, *metrics_server;
         struct timer patience;
         int code;
@@ -73,6 +77,10 @@ static void on_signal(void *arg, int signo)
         }
         app->draining = true;
         LOG_INFO(&app->log, "Ending after what is in work", F_INT("signal", signo));
+        if (!app->operators) {
+                loop_stop(app->loop, app->code);
+                return;
+        }
         timer_after(&app->patience, DRAIN_MAX);
         operator_drain(operators_operator(app->operators), on_drained, app);
 }
@@ -136,7 +144,7 @@ static bool is_off(const char *address)
 /* Metrics are beside the probes, unless they have an address of their own. */
 static int start_servers(struct app *app, struct err *err)
 {
-        struct operator* op = operators_operator(app->operators);
+        struct operator* op = app->operators ? operators_operator(app->operators) : NULL;
         struct metrics *metrics = app->run.metrics;
 
         if (!is_off(app->health_address)) {
@@ -149,6 +157,49 @@ static int start_servers(struct app *app, struct err *err)
                 app->metrics_server = health_new(app->loop, app->metrics_address, op, metrics, err);
                 if (!app->metrics_server)
                         return err_wrap(err, "--metrics-bind-address");
+        }
+        return 0;
+}
+
+static int start_api(struct app *app, struct err *err)
+{
+        struct web_config config = {
+                .loop = app->loop,
+                .server = &app->config,
+                .kube = app->kube,
+                .op = app->operators ? operators_operator(app->operators) : NULL,
+                .history = app->operators ? operators_history(app->operators) : app->history,
+                .metrics = app->run.metrics,
+                .ns = app->run.ns,
+                .listen = app->api.listen,
+                .cert_file = app->api.cert,
+                .key_file = app->api.key,
+                .plain = app->api.plain,
+                .hosts = app->api.hosts.v,
+                .n_hosts = app->api.hosts.n,
+        };
+
+        if (!app->api.listen)
+                return 0;
+        app->web = web_new(&config, err);
+        if (!app->web)
+                return err_wrap(err, "--listen");
+        LOG_INFO(&app->log, "Serving the API and the page", F_STR("address", app->api.listen),
+                 F_UINT("port", web_port(app->web)), F_BOOL("tls", app->api.cert != NULL));
+        return 0;
+}
+
+/* The controllers, or what is looked at without them. */
+static int start_work(struct app *app, struct err *err)
+{
+        if (!app->api.api_only) {
+                app->operators = operators_new(&app->run, err);
+                return app->operators ? 0 : -1;
+        }
+        if (app->run.history.place) {
+                app->run.history.reading = true;
+                app->history = history_open(app->loop, &app->run.history, &app->log, err);
+                return app->history ? 0 : -1;
         }
         return 0;
 }
@@ -167,8 +218,7 @@ static int start(struct app *app, struct err *err)
         app->kube = app->run.kube = kube_new(app->loop, &app->config, &options, err);
         if (!app->kube || (app->leader_elect && start_lease(app, err) < 0))
                 return -1;
-        app->operators = operators_new(&app->run, err);
-        if (!app->operators || start_servers(app, err) < 0)
+        if (start_work(app, err) < 0 || start_servers(app, err) < 0 || start_api(app, err) < 0)
                 return -1;
         loop_on_signal(app->loop, SIGTERM, on_signal, app);
         loop_on_signal(app->loop, SIGINT, on_signal, app);
@@ -176,16 +226,18 @@ static int start(struct app *app, struct err *err)
         LOG_INFO(&app->log, "Started", F_STR("version", SONDE_VERSION), F_STR("server", app->config.source),
                  F_STR("watches", app->run.ns ? app->run.ns : "all namespaces"),
                  F_UINT("port", app->health ? health_port(app->health) : 0));
-        if (!app->lease)
+        if (!app->lease && app->operators)
                 operator_lead(operators_operator(app->operators));
         return 0;
 }
 
 static void done(struct app *app)
 {
+        web_free(app->web);
         health_free(app->health);
         health_free(app->metrics_server);
         operators_free(app->operators);
+        history_free(app->history);
         lease_free(app->lease);
         kube_free(app->lease_kube);
         kube_free(app->kube);
@@ -239,6 +291,14 @@ static int check(struct app *app)
                 cli_error("--leader-elect-namespace needs --leader-elect");
                 return EXIT_USAGE;
         }
+        if (app->api.api_only && (!app->api.listen || app->leader_elect)) {
+                cli_error("--api-only needs --listen, and carries out nothing that --leader-elect is for");
+                return EXIT_USAGE;
+        }
+        if (!app->api.listen && (app->api.cert || app->api.key || app->api.plain || app->api.hosts.n)) {
+                cli_error("--tls-cert, --tls-key, --plain-http and --allowed-host need --listen");
+                return EXIT_USAGE;
+        }
         if (!app->run.ns && from_env && *from_env)
                 app->run.ns = from_env;
         if (app->run.ns && !name_valid(NAME_LABEL, str_of(app->run.ns))) {
@@ -260,7 +320,8 @@ static const struct usage usage = {
         "SIGTERM ends it after what is in work, with exit status 0; without the lease it ends with 1.\n\n"
         "Examples:\n"
         "  sonde operator --kubeconfig ~/.kube/config --namespace team-a --history runs.db\n"
-        "  sonde operator --leader-elect --pod-image registry.example.com/sonde-pod:0.1.0\n",
+        "  sonde operator --leader-elect --pod-image registry.example.com/sonde-pod:0.1.0\n"
+        "  sonde operator --api-only --listen :8000 --tls-cert tls.crt --tls-key tls.key\n",
 };
 
 int cmd_operator(int argc, char **argv)
@@ -300,6 +361,7 @@ int cmd_operator(int argc, char **argv)
                  &app.health_address},
                 {"metrics-bind-address", 0, "ADDR",
                  "/metrics there instead of beside the probes (0: nowhere)", OPT_STR, &app.metrics_address},
+                WEB_OPTIONS(&app.api),
                 HISTORY_OPTIONS(&app.run.history,
                                 "keep finished runs in this SQLite file or at postgres://USER@HOST/DATABASE"),
                 {"log-format", 0, "FORMAT", "json or logfmt (default: json)", OPT_STR, &app.log_format},
@@ -313,5 +375,6 @@ int cmd_operator(int argc, char **argv)
         if (code < 0)
                 code = run(&app);
         vec_done(&app.env);
+        vec_done(&app.api.hosts);
         return code;
 }

@@ -6,11 +6,14 @@
 #include "kinds/kinds.h"
 #include "local/local.h"
 #include "local/node.h"
+#include "web/web.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define PAGE_LISTEN "127.0.0.1:7070"
 
 enum { DOCTOR_MAX = 64 << 10, OTHERS = 077 };
 
@@ -22,14 +25,18 @@ struct up {
         struct kube_config config;
         struct kube *kube, *operator_kube;
         struct operators *operators;
+        struct metrics *metrics;
+        struct web *page;
+        const char *page_listen; /* NULL: PAGE_LISTEN, or any free port where that is taken */
+        struct option_list page_hosts;
         struct up_follow *follow;
         struct admission_limits limits;
         const char *ml_image;
         struct history_config history;
         size_t refused; /* resources */
         usec_t began;
-        bool exit_when_done;
-        bool no_operator;
+        unsigned gpus, cpus, watch_history;
+        bool exit_when_done, no_operator, no_fsync, verbose;
         bool stopping, over;
         int signals; /* how often we were told to end */
         int code;
@@ -61,6 +68,7 @@ static void stop(struct up *up, int code)
         if (up->stopping)
                 return;
         up->stopping = true;
+        web_free(TAKE_PTR(up->page));
         operators_free(TAKE_PTR(up->operators)); /* that pods end now says nothing about a run */
         local_stop(up->local, stopped, up);
 }
@@ -144,21 +152,11 @@ static char *typed(const char *path)
         return buf_take(&b);
 }
 
-static bool is_loopback(const char *listen)
-{
-        static const char *const hosts[] = {"127.", "localhost:", "[::1]:", "unix:"};
-
-        for (size_t i = 0; i < ARRAY_LEN(hosts); i++)
-                if (str_has_prefix(str_of(listen), str_of(hosts[i])))
-                        return true;
-        return false;
-}
-
 static void warn(const struct local_config *config)
 {
         struct stat st;
 
-        if (config->listen && !is_loopback(config->listen))
+        if (config->listen && !web_is_loopback(config->listen))
                 cli_error("warning: %s can be reached from other machines; whoever has the token runs "
                           "commands on this one as you",
                           config->listen);
@@ -244,6 +242,7 @@ static int start_operator(struct up *up, const struct local_config *config, stru
                                       .pod_image = config->pod_image,
                                       .ml_image = up->ml_image,
                                       .limits = up->limits,
+                                      .metrics = up->metrics,
                                       .history = up->history};
 
         if (!oc.history.place)
@@ -255,6 +254,36 @@ static int start_operator(struct up *up, const struct local_config *config, stru
         if (!up->operators)
                 return -1;
         operator_lead(operators_operator(up->operators));
+        return 0;
+}
+
+/* The API and the page. The token is the engine's, which is in the kubeconfig alone. */
+static int start_page(struct up *up, struct err *err)
+{
+        struct web_config config = {
+                .loop = up->loop,
+                .server = &up->config,
+                .kube = up->kube,
+                .op = up->operators ? operators_operator(up->operators) : NULL,
+                .history = up->operators ? operators_history(up->operators) : NULL,
+                .metrics = up->metrics,
+                .hosts = up->page_hosts.v,
+                .n_hosts = up->page_hosts.n,
+                .listen = up->page_listen ? up->page_listen : PAGE_LISTEN,
+        };
+
+        if (streq(up->page_listen, "0"))
+                return 0;
+        up->page = web_new(&config, err);
+        if (!up->page && !up->page_listen) { /* somebody has the port */
+                config.listen = "127.0.0.1:0";
+                up->page = web_new(&config, err);
+        }
+        if (!up->page)
+                return err_wrap(err, "--page-listen");
+        printf("  page: http://127.0.0.1:%u/#t=%s\n", web_port(up->page),
+               up->config.token ? up->config.token : "");
+        fflush(stdout);
         return 0;
 }
 
@@ -281,6 +310,8 @@ static int start(struct up *up, struct local_config *config, struct err *err)
                 return -1;
         if (!config->no_node && !up->no_operator && !up->stopping && start_operator(up, config, err) < 0)
                 return -1;
+        if (!config->no_node && !up->stopping && start_page(up, err) < 0)
+                return -1;
         if (up->resources.files && !up->stopping)
                 run_files(up);
         return 0;
@@ -289,6 +320,7 @@ static int start(struct up *up, struct local_config *config, struct err *err)
 static void done(struct up *up)
 {
         up_follow_free(up->follow);
+        web_free(up->page);
         operators_free(up->operators);
         kube_free(up->operator_kube);
         kube_free(up->kube);
@@ -297,15 +329,25 @@ static void done(struct up *up)
                 local_free(up->local);
         if (up->loop)
                 loop_free(up->loop);
+        metrics_free(up->metrics);
         resources_done(&up->resources);
         resources_done(&up->crds);
 }
 
 static int run(struct up *up, struct local_config *config)
 {
+        const struct clock clock = CLOCK_REAL;
         struct err err = ERR_INIT;
         int code = 1;
 
+        log_init(&up->log, STDERR_FILENO, up->verbose ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT,
+                 &clock);
+        config->gpus = up->gpus;
+        config->cpus = up->cpus;
+        config->history = up->watch_history;
+        config->durable = !up->no_fsync;
+        up->metrics = metrics_new();
+        metrics_add_process(up->metrics);
         warn(config);
         if (start(up, config, &err) < 0)
                 cli_error("up: %s", err.text);
@@ -377,9 +419,6 @@ int cmd_up(int argc, char **argv)
         struct up up = {.resources = RESOURCES_INIT, .crds = RESOURCES_INIT, .history = {HISTORY_KEPT}};
         struct local_config config = {.dir = dir, .pod_image = "sonde-pod", .log = &up.log};
         struct option_list files = {0};
-        unsigned gpus = 0, cpus = 0, watch_history = 0;
-        bool no_fsync = false, verbose = false;
-        const struct clock clock = CLOCK_REAL;
         const struct option_def options[] = {
                 {"file", 'f', "FILE", "apply this ('-': standard input) and follow it; more may follow",
                  OPT_LIST, &files},
@@ -388,9 +427,15 @@ int cmd_up(int argc, char **argv)
                 {"dir", 0, "DIR", "where everything is kept (default: ~/.sonde)", OPT_STR, &config.dir},
                 {"listen", 0, "ADDR", "host:port to serve on (default: 127.0.0.1, a free port that is kept)",
                  OPT_STR, &config.listen},
-                {"gpus", 0, "N", "how many GPUs the node says it has (bookkeeping)", OPT_UINT, &gpus},
+                {"page-listen", 0, "ADDR",
+                 "host:port of the page and the REST API (default: " PAGE_LISTEN
+                 ", or any free port; 0: none)",
+                 OPT_STR, &up.page_listen},
+                {"allowed-host", 0, "NAME", "another name that the page may be called by; may be repeated",
+                 OPT_LIST, &up.page_hosts},
+                {"gpus", 0, "N", "how many GPUs the node says it has (bookkeeping)", OPT_UINT, &up.gpus},
                 {"cpus", 0, "N", "how many CPUs it says it has (bookkeeping; default: as many as there are)",
-                 OPT_UINT, &cpus},
+                 OPT_UINT, &up.cpus},
                 {"max-concurrent-runs", 0, "N", "runs under way at once; the others wait (default: no limit)",
                  OPT_UINT, &up.limits.runs},
                 {"max-concurrent-runs-per-namespace", 0, "N", "the same, of each namespace", OPT_UINT,
@@ -409,11 +454,11 @@ int cmd_up(int argc, char **argv)
                                 "finished runs: an SQLite file or postgres://USER@HOST/DATABASE (default: "
                                 "history.db in the directory)"),
                 {"watch-history", 0, "N", "writes kept for watches to resume from (default: 10000)", OPT_UINT,
-                 &watch_history},
+                 &up.watch_history},
                 {"no-fsync", 0, NULL, "do not wait for the disk: faster, and a power cut loses writes",
-                 OPT_FLAG, &no_fsync},
+                 OPT_FLAG, &up.no_fsync},
                 {"verbose", 'v', NULL, "log what the engine does, not only what goes wrong", OPT_FLAG,
-                 &verbose},
+                 &up.verbose},
                 {0}};
         int code = options_parse(options, &usage, &argc, argv);
 
@@ -424,11 +469,7 @@ int cmd_up(int argc, char **argv)
                 resources_done(&up.resources);
                 return code;
         }
-        log_init(&up.log, STDERR_FILENO, verbose ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT,
-                 &clock);
-        config.gpus = gpus;
-        config.cpus = cpus;
-        config.history = watch_history;
-        config.durable = !no_fsync;
-        return run(&up, &config);
+        code = run(&up, &config);
+        vec_done(&up.page_hosts);
+        return code;
 }

@@ -101,3 +101,8 @@ struct operator* operators_operator(const struct operators *o)
 {
         return o->op;
 }
+
+struct history *operators_history(const struct operators *o)
+{
+        return o->history;
+}

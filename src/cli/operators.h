@@ -55,5 +55,6 @@ int operators_check_env(const char *text, struct err *err) _must_check_;
 struct operators *operators_new(const struct operators_config *config, struct err *err) _must_check_;
 void operators_free(struct operators *o);
 struct operator* operators_operator(const struct operators *o);
+struct history *operators_history(const struct operators *o); /* NULL: none */
 
 DEFINE_CLEANUP_PTR(struct operators *, operators_free)

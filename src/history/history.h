@@ -119,6 +119,8 @@ struct history_filter {
 void history_list(struct history *h, const struct history_filter *filter,
                   void (*done)(void *arg, const struct history_row *rows, size_t n, const struct err *err),
                   void *arg);
+/* {kind, namespace, name, uid, attempt, outcome, ...}; see docs/history.md. */
+struct json *history_row_json(const struct history_row *row, struct arena *a);
 /* Takes the callbacks of ARG back; its rows are written all the same. */
 void history_cancel(struct history *h, void *arg);
 

@@ -32,7 +32,7 @@ static const char *const algorithm_final[] = {"Completed", "Cancelled", NULL};
 
 static const struct {
         struct kind kind;
-        /* NULL: of a result */
+        /* Both NULL: of a result. */
         struct controller (*make)(const struct kinds_settings *settings);
         struct run_kind (*run)(const struct view *v);
 } table[] = {
@@ -58,6 +58,18 @@ size_t kinds_controllers(const struct kinds_settings *settings, struct controlle
 const struct kind *kinds_at(size_t i)
 {
         return i < ARRAY_LEN(table) ? &table[i].kind : NULL;
+}
+
+bool kinds_run(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret)
+{
+        const struct view v = {.request = object, .type = kind->type, .arena = a};
+
+        for (size_t i = 0; i < ARRAY_LEN(table); i++)
+                if (&table[i].kind == kind && table[i].run && meta_str(object, "name")) {
+                        *ret = table[i].run(&v);
+                        return true;
+                }
+        return false;
 }
 
 /* GROUP/VERSION, of a type that is in a group. */
@@ -99,16 +111,4 @@ const struct kind *kinds_named(struct str word)
                         return k;
         }
         return NULL;
-}
-
-bool kinds_run(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret)
-{
-        const struct view v = {.type = kind->type, .request = object, .arena = a};
-
-        for (size_t i = 0; i < ARRAY_LEN(table); i++)
-                if (&table[i].kind == kind && table[i].run) {
-                        *ret = table[i].run(&v);
-                        return true;
-                }
-        return false;
 }

@@ -15,6 +15,7 @@
  *   run_seen.h     what every settle shares: what they say about it
  *   wrongs.h       what is wrong with a spec
  *   summary.h      an object of any kind as a row, for people and other programs
+ *   steer.h        what people do with one, and where to find what it leaves
  *   figures.h      what came out of a run, number by number
  *   versus.h       runs that were made by themselves, side by side
  *
@@ -60,4 +61,6 @@ const struct kind *kinds_named(struct str word);
 /* What its runs are called, and where they leave what they have; false: it has none, being a result. */
 bool kinds_run(const struct kind *kind, const struct json *object, struct arena *a, struct run_kind *ret);
 
+#include "kinds/steer.h"   /* IWYU pragma: export */
 #include "kinds/summary.h" /* IWYU pragma: export */
+#include "kinds/versus.h"  /* IWYU pragma: export */

@@ -140,6 +140,8 @@ static void settle_progress(const struct json *object, struct summary *s)
 {
         if (s->life != SUMMARY_RUNNING)
                 s->eta_low = s->eta_mid = s->eta_high = 0;
+        else
+                s->usage = json_at(json_at(json_at(object, "status"), "progress"), "usage");
         if (s->life == SUMMARY_SUCCEEDED)
                 s->percent = 100;
         if (summary_over(s) && !s->kind->result)
@@ -240,6 +242,8 @@ void summarize(const struct kind *kind, const struct json *object, struct arena 
                 .state = kind->state ? json_str_or(status, kind->state, "") : "",
                 .retried = stalled && summary_is_retried(stalled),
                 .not_measured = is_not_measured(status),
+                .priority = json_int(json_at(object, "spec"), "priority", -1),
+                .labels = json_first(json_at(meta, "labels")) ? json_at(meta, "labels") : NULL,
         };
         if (queue)
                 ret->queue = json_cstr(queue) ? json_cstr(queue) : json_print(a, queue);
@@ -302,6 +306,10 @@ struct json *summary_json(const struct summary *s, struct arena *a)
         set_time(a, one, "updatedAt", s->updated);
         set_time(a, one, "endedAt", s->ended);
         json_set(a, one, "eta", eta_json(s, a));
+        json_set(a, one, "labels", json_copy(a, s->labels));
+        json_set(a, one, "usage", json_copy(a, s->usage));
+        if (s->priority >= 0)
+                json_set(a, one, "priority", json_i64(a, s->priority));
         if (s->stuck)
                 json_set(a, one, "notMoving", json_truth(a, true));
         if (s->not_measured)

@@ -50,6 +50,9 @@ struct summary {
          * the sentence what came out. NULL: there is nothing to say.
          */
         const char *reason, *sentence;
+        int64_t priority;          /* as said; below 0: it is not */
+        const struct json *labels; /* NULL: none */
+        const struct json *usage;  /* {memoryMb, cpuPercent} of what runs; NULL: not known */
 };
 
 /* Strings are the object's or the arena's. */

@@ -457,3 +457,12 @@ void cache_listen(struct cache *c, cache_listener fn, void *arg)
 {
         *vec_push(&c->listeners) = (struct listener){fn, arg};
 }
+
+void cache_unlisten(struct cache *c, cache_listener fn, void *arg)
+{
+        for (size_t i = 0; i < c->listeners.n; i++)
+                if (c->listeners.v[i].fn == fn && c->listeners.v[i].arg == arg) {
+                        c->listeners.v[i] = c->listeners.v[--c->listeners.n];
+                        return;
+                }
+}

@@ -43,6 +43,7 @@ typedef void (*cache_listener)(void *arg, enum cache_change change, const struct
 struct cache *cache_new(const struct cache_config *config);
 void cache_free(struct cache *c);
 void cache_listen(struct cache *c, cache_listener fn, void *arg);
+void cache_unlisten(struct cache *c, cache_listener fn, void *arg); /* not in a listener */
 const struct kube_type *cache_type(const struct cache *c);
 
 const struct cache_entry *cache_get(const struct cache *c, const char *ns, const char *name);

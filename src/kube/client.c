@@ -45,6 +45,7 @@ struct kube_call {
         struct kube_request req;
         struct arena arena; /* what was copied of the request */
         const char *target;
+        char *bearer; /* "Bearer TOKEN" of the request's own token, or NULL */
         unsigned attempts;
         bool renewed, waiting_auth;
         bool counted; /* this attempt: a stream is when its answer begins */
@@ -202,6 +203,8 @@ static void call_free(struct kube_call *c)
         if (c->http)
                 http_call_cancel(c->http);
         buf_done(&c->error_body);
+        if (c->bearer)
+                mem_wipe(c->bearer, strlen(c->bearer));
         if (c->kube)
                 arena_pool_give(&c->kube->arenas, &c->arena);
         else
@@ -302,7 +305,7 @@ static bool repeat(struct kube_call *c, const struct err *err, usec_t retry_afte
 
 static bool renew(struct kube_call *c)
 {
-        if (!kube_auth_refused(c->kube->auth) || c->renewed || c->on_data)
+        if (c->bearer || !kube_auth_refused(c->kube->auth) || c->renewed || c->on_data)
                 return false;
         c->renewed = true;
         timer_init(&c->timer, c->kube->loop, on_retry);
@@ -422,6 +425,7 @@ static void send_http(struct kube_call *c, const struct kube_credentials *cred)
         static const struct http_handlers handlers = {
                 .on_head = on_head, .on_data = on_data, .on_end = on_end};
         const struct verb *v = &verbs[c->req.verb];
+        const char *authorization = c->bearer ? c->bearer : cred->authorization;
         struct http_header headers[3];
         struct http_request r = {
                 .method = v->method,
@@ -436,9 +440,8 @@ static void send_http(struct kube_call *c, const struct kube_credentials *cred)
         };
 
         headers[r.headers.n++] = (struct http_header){STR("Accept"), accept_of(&c->req)};
-        if (cred->authorization)
-                headers[r.headers.n++] = (struct http_header){STR("Authorization"),
-                                                              str_of(cred->authorization)};
+        if (authorization)
+                headers[r.headers.n++] = (struct http_header){STR("Authorization"), str_of(authorization)};
         if (c->req.body.p)
                 headers[r.headers.n++] = (struct http_header){STR("Content-Type"), str_of(v->content_type)};
         c->counted = false;
@@ -523,10 +526,12 @@ static void copy_request(struct kube_call *c, const struct kube_request *r)
         if (r->body.p)
                 c->req.body.p = arena_strndup(&c->arena, r->body.p, r->body.n);
         c->target = build_target(r, &c->arena);
+        if (r->token)
+                c->bearer = arena_join(&c->arena, "Bearer ", r->token, "");
         /* The rest was used up by the target; nothing may look at borrowed strings later. */
         c->req.ns = c->req.name = c->req.subresource = c->req.path = c->req.field_manager = NULL;
         c->req.label_selector = c->req.field_selector = c->req.continue_token = NULL;
-        c->req.resource_version = c->req.resource_version_match = NULL;
+        c->req.resource_version = c->req.resource_version_match = c->req.token = NULL;
 }
 
 /* A name that is missing would make the path that of the whole collection: a delete of one would be a delete of all. */

@@ -65,6 +65,10 @@ struct kube_request {
         bool bookmarks, send_initial_events; /* watch */
         unsigned timeout_seconds;            /* watch: the server's end of it */
 
+        /* Sent as this bearer token's owner, whatever the client's own credentials are; a client certificate would still be
+         * there, so such a client is made without one (kube_config_bare()). Wiped afterwards. */
+        const char *token;
+
         usec_t timeout;      /* 0: 60 s (longer than any webhook's 30 s); streams: until the headers */
         usec_t idle_timeout; /* streams */
         /* Not sent, and E_CANCELED, when it says no: asked right before the request leaves, every time. */

@@ -743,6 +743,21 @@ static void exec_free(struct kube_exec *exec)
         free(exec);
 }
 
+void kube_config_bare(const struct kube_config *config, struct kube_config *ret)
+{
+        *ret = (struct kube_config){
+                .source = xstrdup(config->source),
+                .context = xstrdup(config->context),
+                .server = xstrdup(config->server),
+                .ns = xstrdup(config->ns),
+                .proxy = xstrdup(config->proxy),
+                .tls_server_name = xstrdup(config->tls_server_name),
+                .insecure = config->insecure,
+                .ca = xstrdup(config->ca),
+                .ca_file = xstrdup(config->ca_file),
+        };
+}
+
 void kube_config_done(struct kube_config *c)
 {
         char *plain[] = {c->source, c->context, c->server,    c->ns,       c->tls_server_name, c->ca,

@@ -56,6 +56,8 @@ int kube_config_load(const struct kube_config_sources *sources, struct kube_conf
 /* One kubeconfig given as text; DIR is what its relative paths are relative to. Also the fuzzer's door. */
 int kube_config_parse(struct str text, const char *dir, const char *context, struct kube_config *ret,
                       struct err *err) _must_check_;
+/* The same server without any credentials: for requests that bring their own. */
+void kube_config_bare(const struct kube_config *config, struct kube_config *ret);
 void kube_config_done(struct kube_config *config); /* wipes secrets */
 
 DEFINE_CLEANUP_STRUCT(struct kube_config, kube_config_done)

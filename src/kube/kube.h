@@ -11,6 +11,8 @@
  *   lease.h      leader election
  *   events.h     event recorder
  *   names.h      names that fit, owner references
+ *   select.h     label selectors
+ *   quantity.h   amounts of resources
  *
  * Everything that can go wrong with the API (401, 409, 410, 422, 429, 5xx, timeouts, dead peers, stale reads) is
  * handled here, once. Nothing here knows about runs.
@@ -25,8 +27,10 @@
 #include "kube/events.h"
 #include "kube/lease.h"
 #include "kube/names.h"
+#include "kube/quantity.h"
 #include "kube/queue.h"
 #include "kube/reflector.h"
+#include "kube/select.h"
 #include "kube/type.h"
 #include "net/net.h"
 #include "json/json.h"

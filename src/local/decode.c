@@ -3,7 +3,7 @@
  * is gone when this is asked.
  */
 #include "local/api_internal.h"
-#include "local/quantity.h"
+#include "kube/quantity.h"
 
 /* Names that are not just written with a capital. */
 static const char *const GO_NAMES[][2] = {

@@ -7,7 +7,7 @@
  *   shape.h    what fields a type has, and how its lists and maps are merged; for built-in types and CRDs alike
  *   types.h    the resources that are served: names, verbs, defaults, validation, printed columns
  *   strategy.h what is particular to each built-in resource
- *   check.h    formats of names and labels; quantity.h: amounts of resources
+ *   check.h    formats of names and labels
  *   fields.h   sets of fields, managedFields, server-side apply
  *   strategic.h  strategic merge patch
  *   openapi.h  discovery and OpenAPI v2, as JSON and as the protobuf that kubectl asks for

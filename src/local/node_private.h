@@ -18,7 +18,7 @@
 #pragma once
 
 #include "local/node.h"
-#include "local/quantity.h"
+#include "kube/quantity.h"
 
 enum { NODE_TEXT_MAX = 16 << 20 }; /* of plan.json and state.json */
 

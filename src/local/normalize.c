@@ -5,7 +5,7 @@
  * tables name those that follow no rule.
  */
 #include "local/api_internal.h"
-#include "local/quantity.h"
+#include "kube/quantity.h"
 
 /* Scalars that are pointers wherever they are: zero, false and "" are said. */
 static const char *const POINTERS[] = {

@@ -3,7 +3,7 @@
  * and is counted again when something goes, or when the quota changes.
  */
 #include "local/api_internal.h"
-#include "local/quantity.h"
+#include "kube/quantity.h"
 
 #define CONTROLLER "kube-controller-manager"
 

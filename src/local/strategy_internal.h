@@ -18,7 +18,7 @@
 #pragma once
 
 #include "local/check.h"
-#include "local/quantity.h"
+#include "kube/quantity.h"
 #include "local/strategy.h"
 
 #define IMMUTABLE "field is immutable"

@@ -45,19 +45,30 @@ struct str http_client_subject(const struct http_exchange *ex)
         return sc->subject ? str_of(sc->subject) : STR_NULL;
 }
 
+bool http_query_next(struct str *query, struct arena *a, const char **ret_name, const char **ret_value)
+{
+        while (query->n) {
+                struct str value = str_split(query, '&'), name = str_split(&value, '=');
+
+                *ret_name = http_percent_decode(name, true, a);
+                if (!*ret_name)
+                        continue;
+                *ret_value = http_percent_decode(value.p ? value : STR(""), true, a);
+                if (*ret_value && !utf8_valid(*ret_value, strlen(*ret_value)))
+                        *ret_value = NULL;
+                return true;
+        }
+        return false;
+}
+
 const char *http_query_param(const struct http_exchange *ex, const char *name, struct arena *a)
 {
         struct str rest = ex->query;
+        const char *key, *value;
 
-        while (rest.n) {
-                struct str value = str_split(&rest, '&'), key = str_split(&value, '=');
-                const char *decoded = http_percent_decode(key, true, a);
-
-                if (!decoded || !streq(decoded, name))
-                        continue;
-                decoded = http_percent_decode(value.p ? value : STR(""), true, a);
-                return decoded && utf8_valid(decoded, strlen(decoded)) ? decoded : NULL;
-        }
+        while (http_query_next(&rest, a, &key, &value))
+                if (streq(key, name))
+                        return value;
         return NULL;
 }
 

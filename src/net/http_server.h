@@ -53,6 +53,8 @@ struct str http_client_subject(const struct http_exchange *ex);
 
 /* Decoded value of a query parameter, in the arena; NULL: not there (or not valid UTF-8). */
 const char *http_query_param(const struct http_exchange *ex, const char *name, struct arena *a);
+/* The next parameter of a query, decoded, in the arena; a value that is not valid UTF-8 is NULL. False: there is none. */
+bool http_query_next(struct str *query, struct arena *a, const char **ret_name, const char **ret_value);
 /* Decodes %XX of one path segment; NULL: malformed or with a NUL. */
 char *url_decode(struct str s, struct arena *a);
 

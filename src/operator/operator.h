@@ -110,6 +110,9 @@ bool operator_idle(const struct operator* o);
 /* The first MAX requests that wait to begin in NS (NULL: anywhere), in order, each with its exact place; how many. */
 size_t operator_queue(const struct operator* o, const char *ns, struct admission_queued *ret, size_t max,
                       struct arena *a);
+struct admission_limits operator_limits(const struct operator* o);
+/* The requests of that type, as they are decided from; NULL: no controller has them. It lives as long as the operator. */
+struct cache *operator_cache(const struct operator* o, const struct kube_type *type);
 /* False, with WHY, while a cache is not complete or its watch is silent for more than MAX_AGE. */
 bool operator_ready(const struct operator* o, usec_t max_age, struct buf *why);
 

@@ -527,6 +527,19 @@ size_t operator_queue(const struct operator* o, const char *ns, struct admission
         return o->admissions ? admissions_queue(o->admissions, ns, ret, max, a) : 0;
 }
 
+struct admission_limits operator_limits(const struct operator* o)
+{
+        return o->cfg.limits;
+}
+
+struct cache *operator_cache(const struct operator* o, const struct kube_type *type)
+{
+        for (size_t i = 0; i < o->cfg.n_controllers; i++)
+                if (o->runtimes[i].c->type == type)
+                        return o->runtimes[i].sources[0].cache;
+        return NULL;
+}
+
 static bool source_ready(const struct source *s, usec_t max_age, struct buf *why)
 {
         bool absent = reflector_absent(s->reflector);

@@ -1,10 +1,10 @@
 #include "probe/ncu/reader_internal.h"
 
-enum quantity { PERCENT, RATIO, TIME, BYTES, PASSES };
+enum measured_as { PERCENT, RATIO, TIME, BYTES, PASSES };
 
 static const struct {
         const char *key;
-        enum quantity quantity;
+        enum measured_as quantity;
 } metrics[NCU_METRICS] = {
         [NCU_SM] = {"smThroughput", PERCENT},
         [NCU_MEM] = {"memThroughput", PERCENT},
@@ -76,7 +76,7 @@ _Static_assert(ARRAY_LEN(names) <= NCU_NAMES_MAX, "a slot for each");
 
 static const struct {
         const char *text;
-        enum quantity quantity;
+        enum measured_as quantity;
         double factor;
 } units[] = {
         {"%", PERCENT, 1},      {"ns", TIME, 1},        {"nsecond", TIME, 1},   {"us", TIME, 1e3},
@@ -160,7 +160,7 @@ const char *ncu_metric_key(enum ncu_metric m)
 /* ---- units */
 
 /* 0: UNIT is not one of QUANTITY's. */
-static double factor_of(enum quantity quantity, struct str unit)
+static double factor_of(enum measured_as quantity, struct str unit)
 {
         for (size_t i = 0; i < ARRAY_LEN(units); i++)
                 if (units[i].quantity == quantity && str_case_eq(unit, str_of(units[i].text)))
@@ -376,7 +376,7 @@ static bool is_absent(struct str text)
 enum ncu_value ncu_value_read_after(enum ncu_metric m, struct str text, struct str unit, char *point,
                                     double *ret)
 {
-        enum quantity quantity = metrics[m].quantity;
+        enum measured_as quantity = metrics[m].quantity;
         double factor = factor_of(quantity, unit), value;
         enum reading by_unit = NO_READING, reading;
         struct written w;

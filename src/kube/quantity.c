@@ -1,4 +1,4 @@
-#include "local/quantity.h"
+#include "kube/quantity.h"
 
 enum { FRACTION_DIGITS = 9, NUMBER_TEXT = 48 };
 
