@@ -135,7 +135,7 @@ class MetricsSite:
 
     def __enter__(self):
         with self._stack:
-            self.folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-metrics-"))
+            self.folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-metrics-", dir="/tmp"))
             os.chmod(self.folder, 0o755)  # a run may look into it
             self.history, self.release = os.path.join(self.folder, "history.db"), os.path.join(self.folder, "release")
             self.engine = self._stack.enter_context(Engine("--no-fsync", "--no-operator", "--cpus", "64", "--gpus", "1"))
