@@ -63,6 +63,11 @@ static const struct field history_query[] = {
         {"limit", FIELD_INTEGER, .least = 1, .most = 1000, .otherwise = "100", .help = "at most so many"},
         {0},
 };
+static const struct field versus_query[] = {
+        {"run", FIELD_STRINGS, .required = true, .least = VERSUS_MIN, .most = VERSUS_MAX,
+         .help = "KIND/NAMESPACE/NAME, with #ALGORITHM and @SIZE where it has several; once for each run"},
+        {0},
+};
 static const struct field trend_query[] = {
         {"series", FIELD_STRING, .required = true, .help = "as the measures of the history name it"},
         {0},
@@ -184,6 +189,8 @@ const struct endpoint ENDPOINTS[] = {
         {"GET", "/api/v1/workers/{worker_id}", serve_worker, "One node", "Worker"},
         {"GET", "/api/v1/metrics", serve_uses, "How the nodes are used, as far as that is known",
          "WorkerUse[]", .query = uses_query},
+        {"GET", "/api/v1/compare", serve_compare, "Finished runs side by side", "Versus",
+         .query = versus_query},
         {"POST", "/api/v1/compare", serve_compare_create, "Compares algorithms", "ComparisonCreated",
          .query = into_query, .body = compare_body},
         {"GET", "/api/v1/algorithms", serve_algorithms, "The built-in algorithms", "Algorithm[]"},

@@ -9,7 +9,7 @@
  *   feed.c       the caches of all kinds, and runs as rows
  *   stream.c     server-sent events
  *   runs.c       the list of runs; detail.c: one run, its events, log and data, and what a person does with it
- *   history.c    finished runs; queue.c: what waits
+ *   history.c    finished runs; versus.c: side by side; queue.c: what waits
  *   session.c    the page's cookie; health.c: what needs no token
  *   dprofiler.h  the paths of dProfiler
  */
@@ -260,3 +260,4 @@ void serve_algorithms(struct call *c);
 void serve_workers(struct call *c);
 void serve_worker(struct call *c);
 void serve_uses(struct call *c);
+void serve_compare(struct call *c);

@@ -59,6 +59,8 @@ static const struct {
         {"WorkerUse", "id!:integer worker_id!:string timestamp!:string cpu_usage:number? "
                       "memory_usage:number? disk_usage:number? network_in:number? network_out:number? "
                       "active_jobs:integer?"},
+        {"Versus", "tested!:boolean interleaved!:boolean baseline!:string runs!:object[] pairs:object[] "
+                   "noiseFloor:number fastest:object summary:string figures:object[] notes:string[]"},
         {"ComparisonCreated",
          "comparison_id!:string algorithms!:string[] input_size!:integer status!:string"},
         {"Algorithm", "name!:string description!:string category!:string parameters!:object"},
