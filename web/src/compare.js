@@ -24,13 +24,13 @@ export function shortNames(keys) {
  * The figures of several runs as one of each sort. ENTRIES: [{key, run, object, files}]; PAIRS: what the server says of them, by
  * the names that the strips have.
  */
-export function together(entries, pairs = []) {
+export function together(entries, pairs = [], baseline = undefined) {
   const names = shortNames(entries.map((one) => one.key));
   const rows = entries.flatMap(({ object, files = {} }, i) =>
     (object?.spec?.algorithms || object?.spec?.algorithmName ? stripRows(object, files["result.json"], files["checkpoint.json"], files["samples.json"]) : []).map((row) => ({
       ...row, note: entries.length > 1 ? "" : row.note, tone: entries.length > 1 ? "" : row.tone, entry: i, name: entries.length > 1 ? `${names[i]}: ${row.name}` : row.name })));
   for (const row of rows) {
-    const pair = pairs.find((p) => entries.length > 1 && p.of !== "memory" && sameRun(p.b, entries[row.entry].key) && (!p.algorithm || p.algorithm === row.algorithm) && (!p.size || p.size === row.size));
+    const pair = pairs.find((p) => entries.length > 1 && p.of === "time" && p.b === baseline && sameRun(p.a, entries[row.entry].key) && p.size === row.size);
     if (pair) row.tone = TONES[pair.verdict] || "";
   }
   rows.sort((a, b) => (a.size ?? 0) - (b.size ?? 0));
@@ -59,8 +59,11 @@ function costSeries(costs, names) {
   return [...all].map(([name, points]) => ({ name, points: points.filter((p) => Number.isFinite(p.x)).sort((p, q) => p.x - q.x) }));
 }
 
-// "ap/default/x", "default/x" and "x" may all mean one run.
-const sameRun = (text, key) => !!text && (key === text || key.endsWith(`/${text}`));
+// "ap/default/x" is also called "ap/x", and "ap/x#quick_sort@1000" where one algorithm and size of it is meant.
+function sameRun(text, key) {
+  const said = text.replace(/[#@].*$/, "").split("/"), [resource, namespace, name] = key.split("/");
+  return said.at(-1) === name && (said.length < 2 || said[0] === resource) && (said.length < 3 || said[1] === namespace);
+}
 
 function spreadOut(rows) {
   const all = rows.map((row) => row.median).filter((v) => v > 0);
@@ -135,7 +138,7 @@ export class ComparePage {
     else if (entries.length) said = entries[0].object?.status?.comparison || null;
     if (signal.aborted) return;
     replace(this.trouble, troubles.map((text) => h("p", { class: "trouble" }, text)));
-    this.#figures.update(together(entries, said?.pairs));
+    this.#figures.update(together(entries, said?.pairs, said?.baseline));
     this.#verdict(said, entries);
   }
 
@@ -144,7 +147,7 @@ export class ComparePage {
     replace(this.words, said?.summary && h("p", { class: "summary" }, said.summary),
       pairs.length > 0 && h("ul", {}, pairs.filter((p) => p.of !== "cpu").map((p) => h("li", { class: TONES[p.verdict] || "" },
         h("b", {}, `${p.a} ${p.verdict || "?"} ${p.verdict === "inconclusive" || p.verdict === "equivalent" ? "against" : "than"} ${p.b}`), p.of ? ` in ${p.of}` : "", p.why ? `: ${p.why}` : Number.isFinite(p.ratio) ? `: ${quantity(p.ratio, "")} times` : ""))),
-      this.#choices(entries));
+      (said?.notes || []).map((note) => h("p", { class: "note" }, note)), this.#choices(entries));
   }
 
   // Of DynamoGraphDeploymentRequests what each has chosen.

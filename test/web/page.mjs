@@ -1,0 +1,397 @@
+#!/usr/bin/node
+/*
+ * The page, in Debian's Chromium, served by a real `sonde up`: what a person sees and does, at 1280 and 400 pixels, light and dark.
+ * Pictures of every page are left in build/screenshots.
+ */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import https from "node:https";
+import { createRequire } from "node:module";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
+const BUILD = process.env.SONDE_BUILD || path.join(ROOT, "build");
+const PICTURES = path.join(BUILD, "screenshots");
+const require = createRequire(path.join(ROOT, "test/npm/"));
+const { chromium } = require("playwright-core");
+const AXE = fs.readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const PATIENCE = 60000;
+const MANY = 500;
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const NAMESPACE = "default";
+const PATHS = { ap: "algorithmprofilings", ac: "algorithmcomparisons" };
+
+// ---- what is under test
+
+const home = fs.mkdtempSync(path.join(os.tmpdir(), "sonde-page-"));
+let server = null, address = "", port = 0;
+
+function up(listen) {
+  server = spawn(path.join(BUILD, "sonde"), ["up", "--dir", home, "--no-fsync", "--page-listen", listen, "--max-concurrent-runs", "2"], { stdio: ["ignore", "pipe", "inherit"] });
+  return new Promise((resolve, reject) => {
+    let text = "";
+    server.stdout.on("data", (data) => {
+      text += data;
+      const found = text.match(/http:\/\/127\.0\.0\.1:(\d+)\/#t=\w+/);
+      if (found) resolve(([address, port] = found));
+    });
+    server.on("exit", (code) => reject(new Error(`sonde up ended (${code}):\n${text}`)));
+  });
+}
+
+function down() {
+  return new Promise((resolve) => {
+    if (!server || server.exitCode !== null) return resolve();
+    server.removeAllListeners("exit");
+    server.on("exit", resolve);
+    server.kill("SIGTERM");
+  });
+}
+
+const read = (name) => fs.readFileSync(path.join(home, name), "utf8").trim();
+
+// One request to the Kubernetes API of the engine.
+function kube(method, url, body, type = "application/json") {
+  const server = new URL(fs.readFileSync(path.join(home, "kubeconfig"), "utf8").match(/server: *"?([^"\s]+)/)[1]);
+  return new Promise((resolve, reject) => {
+    const request = https.request({ host: server.hostname, port: server.port, path: url, method, ca: read("ca.crt"), agent, headers: { Authorization: `Bearer ${read("token")}`, "Content-Type": type } }, (answer) => {
+      let text = "";
+      answer.on("data", (data) => (text += data));
+      answer.on("end", () => (answer.statusCode < 300 ? resolve(JSON.parse(text)) : reject(new Error(`${method} ${url}: ${answer.statusCode} ${text}`))));
+    });
+    request.on("error", reject);
+    request.end(typeof body === "string" ? body : JSON.stringify(body));
+  });
+}
+
+const agent = new https.Agent({ keepAlive: true, maxSockets: 8 });
+const dprofiler = (kind) => `/apis/dprofiler.io/v1alpha1/namespaces/${NAMESPACE}/${PATHS[kind]}`;
+const profiling = (name, spec, metadata = {}) =>
+  kube("POST", dprofiler("ap"), { apiVersion: "dprofiler.io/v1alpha1", kind: "AlgorithmProfiling", metadata: { name, ...metadata }, spec: { algorithmName: "quick_sort", inputSize: 20000, iterations: 10, ...spec } });
+const example = (name) => fs.readFileSync(path.join(ROOT, "examples", name), "utf8");
+
+// ---- TAP
+
+const tests = [];
+const test = (title, body) => tests.push([title, body]);
+const say = (text) => console.log(String(text).split("\n").map((line) => `# ${line}`).join("\n"));
+
+// ---- the browser
+
+const errors = [], foreign = [];
+let browser, page, quiet = false;
+
+function watch(one) {
+  one.on("console", (message) => quiet || (message.type() === "error" && errors.push(message.text())));
+  one.on("pageerror", (error) => errors.push(error.stack));
+  one.on("request", (request) => new URL(request.url()).host === `127.0.0.1:${port}` || /^(blob|data):/.test(request.url()) || foreign.push(request.url()));
+  one.setDefaultTimeout(PATIENCE);
+  return one;
+}
+
+const go = async (hash, wait) => {
+  await page.evaluate((to) => (location.hash = to), hash);
+  await page.waitForSelector(wait);
+};
+const until = (what, argument) => page.waitForFunction(what, argument, { timeout: PATIENCE });
+const shown = (selector, text) => until(([s, t]) => [...document.querySelectorAll(s)].some((e) => e.textContent.includes(t)), [selector, text]);
+
+async function look(name) {
+  for (const [width, height] of [[1280, 900], [400, 860]])
+    for (const colorScheme of ["light", "dark"]) {
+      await page.setViewportSize({ width, height });
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+      await page.screenshot({ path: path.join(PICTURES, `${name}-${width}-${colorScheme}.png`), fullPage: true });
+      const wide = await page.evaluate(() => document.scrollingElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(wide <= 0, `${name} at ${width} is ${wide} pixels too wide`);
+      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+      assert.deepEqual(violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 160)).slice(0, 3).join(" | ")}`), [], `${name} at ${width}, ${colorScheme}`);
+    }
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+// ---- what it must show
+
+test("the address signs in; the token leaves it, and no script can read the cookie", async () => {
+  await page.goto(address);
+  await shown("#link", "live");
+  assert.ok(!page.url().includes("t="), page.url());
+  assert.equal(await page.evaluate(() => document.cookie), "");
+  await shown(".empty", "There are no runs yet");
+  await page.evaluate(() => (window.notReloaded = true));
+});
+
+test("a run that is made shows up, moves and ends without a reload", async () => {
+  await kube("PATCH", `/apis/nvidia.com/v1alpha1/namespaces/${NAMESPACE}/dynamographdeploymentrequests/simulated-qwen3?fieldManager=test`, example("dgdr.yaml"), "application/apply-patch+yaml");
+  await shown(".row .name a", "simulated-qwen3");
+  await until(() => Number(document.querySelector(".rows [role=progressbar]")?.getAttribute("aria-valuenow")) > 0);
+  await go(`#/run/dgdr/${NAMESPACE}/simulated-qwen3`, ".run .standing");
+  await shown(".standing", "it runs");
+  await shown(".phases li.now", "Sweep");
+  await shown("figure", "as CSV");
+  const before = await page.evaluate(() => Number(document.querySelector(".answers [role=progressbar]").getAttribute("aria-valuenow")));
+  await until((n) => Number(document.querySelector(".answers [role=progressbar]").getAttribute("aria-valuenow")) > n, before);
+  await shown(".standing", "Done");
+  await shown(".found", "decode TP=");
+  assert.ok(await page.evaluate(() => window.notReloaded));
+  assert.equal(await page.locator("figure .canvas:visible").count(), 4);
+});
+
+test("the run says what it found, wears its label, and shows events, log and YAML", async () => {
+  await shown("h1 .badge", "simulated");
+  assert.ok(await page.locator("h1 .badge").isVisible());
+  await shown(".events li", "Profiling");
+  await page.getByText("YAML", { exact: true }).click();
+  await shown(".yaml", "kind: DynamoGraphDeploymentRequest");
+  assert.ok(!(await page.locator(".yaml").textContent()).includes("managedFields"));
+  await page.getByText("Log", { exact: true }).click();
+  await until(() => document.querySelector(".log").textContent.length > 0);
+  await shown(".phases li.over", "DecodeSweep");
+  await look("run-dgdr");
+});
+
+test("charts tell values to the pointer, to the keyboard and as CSV", async () => {
+  const figure = page.locator("figure").first(), canvas = figure.locator(".canvas");
+  await canvas.focus();
+  await page.keyboard.press("ArrowRight");
+  await shown(".tip", "TTFT");
+  assert.match(await canvas.getAttribute("aria-label"), /Time to first token over input length\. .*ms/);
+  const [download] = await Promise.all([page.waitForEvent("download"), figure.getByRole("button").click()]);
+  const text = fs.readFileSync(await download.path(), "utf8");
+  assert.match(text, /^series,input length \[tokens\],TTFT \[ms\]/);
+  assert.ok(text.split("\r\n").length > 4, text);
+});
+
+test("algorithms show every single run, with median and interval", async () => {
+  await kube("PATCH", `${dprofiler("ac")}/sorting?fieldManager=test`, example("algorithmcomparison.yaml").replace("iterations: 20", "iterations: 10"), "application/apply-patch+yaml");
+  await profiling("one", { inputSizes: [5000, 10000] });
+  await go(`#/run/ac/${NAMESPACE}/sorting`, ".run .standing");
+  await shown(".standing", "Done");
+  await until(() => document.querySelectorAll(".strip .dot").length === 30 && document.querySelectorAll(".strip .interval").length === 3);
+  await look("run-ac");
+  await go(`#/run/ap/${NAMESPACE}/one`, ".run .standing");
+  await shown(".standing", "Done");
+  await shown("figcaption", "How the time grows");
+});
+
+test("a profiled program shows its speed of light and its place under the roofline", async () => {
+  const url = `/apis/gpu.scheduler.io/v1alpha1/namespaces/${NAMESPACE}/workloadprofiles`;
+  const made = await kube("POST", url, { apiVersion: "gpu.scheduler.io/v1alpha1", kind: "WorkloadProfile", metadata: { name: "vectoradd" }, spec: {} });
+  await kube("PUT", `${url}/vectoradd/status`, { ...made, status: { boundType: "memory-bound", metrics: { smThroughput: "12.56", memThroughput: "91.3", l2Throughput: "30.22", achievedOccupancy: "78.21" } } });
+  await go(`#/run/wprof/${NAMESPACE}/vectoradd`, ".run .standing");
+  await shown(".strip .name", "Compute (SM)");
+  await shown(".found", "memory-bound");
+  assert.equal(await page.locator(".buttons button").count(), 0, "a result cannot be cancelled");
+  await look("run-wprof");
+});
+
+test("what the API says is text, whatever is in it", async () => {
+  await profiling("odd", { algorithmName: "<img src=x onerror=window.bad=1>" });
+  await go(`#/run/ap/${NAMESPACE}/odd`, ".run .standing");
+  await shown(".standing", "Failed");
+  await shown(".detail", "<img src=x");
+  assert.equal(await page.evaluate(() => document.images.length + (window.bad || 0)), 0);
+});
+
+test("runs can be told to stop and to go on, after a question", async () => {
+  await profiling("held", { suspend: true });
+  await go(`#/run/ap/${NAMESPACE}/held`, ".run .standing");
+  await shown(".standing", "Suspended");
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "No, leave it" }).click();
+  await shown(".standing", "Suspended");
+  await page.getByRole("button", { name: "Resume" }).click();
+  await page.locator("dialog").getByRole("button", { name: "Resume" }).click();
+  await shown(".standing", "Done");
+  await page.getByRole("button", { name: "Rerun" }).click();
+  await page.locator("dialog").getByRole("button", { name: "Rerun" }).click();
+  await until(() => /#\/run\/ap\/default\/held-/.test(location.hash));
+  await shown(".standing", "Done");
+});
+
+test("runs are compared: samples, then words", async () => {
+  await profiling("two", { inputSizes: [5000, 10000] });
+  await go("#/runs", ".rows .row");
+  await page.evaluate(() => (location.hash = "#/runs?q=kind:ap%20name:o"));
+  for (const name of ["one", "two"]) {
+    await shown(".row .name a", name);
+    await until((key) => document.querySelector(`.row[data-key="${key}"]`)?.dataset.life === "succeeded", `ap/${NAMESPACE}/${name}`);
+    await page.locator(`.row[data-key="ap/${NAMESPACE}/${name}"] input`).check();
+  }
+  await page.getByRole("link", { name: "Compare 2" }).click();
+  await until(() => document.querySelectorAll(".strip .median").length === 6 && document.querySelectorAll(".strip .dot").length === 60);
+  await until(() => document.querySelectorAll(".verdicts li, .verdicts .summary").length > 0);
+  await look("compare");
+});
+
+test("the history has finished runs and the trend of a series", async () => {
+  await go("#/history", ".history tbody tr");
+  await shown(".history td", "one");
+  await until(() => document.querySelector(".history figure .canvas canvas"));
+  await look("history");
+});
+
+test("the queue says who waits, and why", async () => {
+  await Promise.all([1, 2, 3].map((n) => profiling(`long-${n}`, { algorithmType: "custom", algorithmName: "sleep", iterations: 1, customConfig: { image: "any", command: ["/bin/sleep", "600"] } })));
+  await go("#/queue", ".queue h1");
+  await shown(".queue td", "long-");
+  await shown(".queue td", "max concurrent runs");
+  await look("queue");
+  for (const n of [1, 2, 3]) await kube("PATCH", `${dprofiler("ap")}/long-${n}`, { spec: { cancel: true } }, "application/merge-patch+json");
+  await shown(".queue .empty", "Nothing waits");
+});
+
+test("the list is filtered as one types, and the address remembers it", async () => {
+  await go("#/runs", ".rows .row");
+  await page.keyboard.press("/");
+  await page.keyboard.type("kind:ap failed");
+  await until(() => document.querySelectorAll(".rows .row").length === 1);
+  assert.ok(page.url().includes("q=kind%3Aap+failed"), page.url());
+  await page.getByRole("button", { name: /^dgdr/ }).click();
+  assert.equal(await page.locator("#filter").inputValue(), "kind:dgdr failed");
+  await page.reload();
+  await shown("#link", "live");
+  assert.equal(await page.locator("#filter").inputValue(), "kind:dgdr failed");
+  await shown(".empty", "No run is like that");
+  await page.evaluate(AXE);
+});
+
+test("with the keyboard alone: from row to row, into a run and back", async () => {
+  await go("#/runs?q=", ".rows .row");
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  await page.keyboard.press("k");
+  const focused = () => page.evaluate(() => document.activeElement.closest(".row")?.getAttribute("aria-rowindex"));
+  assert.equal(await focused(), "2");
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await focused(), "3");
+  const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+  assert.notEqual(outline, "none", "the focus can be seen");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".run .standing");
+  await page.goBack();
+  await page.waitForSelector(".rows .row");
+});
+
+test(`${MANY} runs are listed without jank, while they change`, async () => {
+  await go("#/runs?q=name:many-", ".runs");
+  await page.evaluate(() => {
+    window.longest = 0;
+    new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.longest = Math.max(window.longest, e.duration)))).observe({ entryTypes: ["longtask"] });
+  });
+  await Promise.all(Array.from({ length: MANY }, (_, i) => profiling(`many-${String(i).padStart(3, "0")}`, { suspend: true })));
+  await until((n) => document.querySelector(".table").getAttribute("aria-rowcount") === String(n + 1), MANY);
+  const changes = Promise.all(Array.from({ length: 60 }, (_, i) => kube("PATCH", `${dprofiler("ap")}/many-${String(i * 8).padStart(3, "0")}`, { spec: { cancel: true } }, "application/merge-patch+json")));
+  let most = 0;
+  for (let y = 0; y <= MANY; y += 20) {
+    await page.evaluate((to) => new Promise((done) => (scrollTo(0, to), requestAnimationFrame(() => requestAnimationFrame(done)))), y * 40);
+    most = Math.max(most, await page.locator(".rows .row").count());
+  }
+  await changes;
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+  await until((n) => [...document.querySelectorAll(".rows .row")].some((row) => row.getAttribute("aria-rowindex") === String(n + 1)), MANY);
+  await shown(".row .phase", "Cancelled");
+  assert.ok(most <= 60, `${most} rows at once`);
+  const longest = await page.evaluate(() => window.longest);
+  say(`${most} rows at most in the page, the longest task took ${Math.round(longest)} ms`);
+  assert.ok(longest < 2000, `a task of ${longest} ms`);
+  await page.evaluate(() => scrollTo(0, 0));
+  await go("#/runs", ".rows .row");
+  await look("runs");
+});
+
+test("the stream is closed while the page is hidden, and there is one", async () => {
+  const streams = [];
+  page.on("request", (request) => request.url().endsWith("/runs/stream") && streams.push(request));
+  const hide = (hidden) => page.evaluate((value) => {
+    Object.defineProperty(document, "hidden", { value, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+  await hide(true);
+  await shown("#link", "paused");
+  assert.equal(streams.length, 0);
+  await hide(false);
+  await shown("#link", "live");
+  assert.equal(streams.length, 1);
+});
+
+test("without a token the page asks for one, and says when it is wrong", async () => {
+  const before = page, context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  page = watch(await context.newPage());
+  quiet = true; // the browser calls every 401 an error
+  try {
+    await page.goto(`http://127.0.0.1:${port}/`);
+    await page.evaluate(AXE);
+    await page.getByLabel("Token").fill("wrong");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await shown(".trouble", "does not take this token");
+    await look("sign-in");
+    await page.getByLabel("Token").fill(read("token"));
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(".rows .row");
+  } finally {
+    page = before;
+    quiet = false;
+    await context.close();
+  }
+});
+
+test("a lost connection is said, and comes back by itself", async () => {
+  quiet = true;
+  await down();
+  await shown("#link", "Connection lost");
+  await up(`127.0.0.1:${port}`);
+  await shown("#link", "live");
+  quiet = false;
+});
+
+test("no errors in the console, no requests to another host", async () => {
+  assert.deepEqual(errors, []);
+  assert.deepEqual(foreign, []);
+});
+
+// ---- all of it
+
+async function main() {
+  fs.mkdirSync(PICTURES, { recursive: true });
+  await up("127.0.0.1:0");
+  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true });
+  await context.addInitScript({ content: AXE });
+  page = watch(await context.newPage());
+  const wanted = process.argv.slice(2), chosen = tests.filter(([title]) => !wanted.length || wanted.some((word) => title.includes(word)));
+  console.log(`1..${chosen.length}`);
+  let failed = 0, number = 0;
+  for (const [title, body] of chosen) {
+    const began = Date.now();
+    try {
+      await body();
+      console.log(`ok ${++number} - ${title}`);
+    } catch (error) {
+      failed++;
+      console.log(`not ok ${++number} - ${title}`);
+      say(error.stack);
+      await page.screenshot({ path: path.join(PICTURES, `failed-${number}.png`) }).catch(() => {});
+      say(await page.evaluate(() => `${location.href}\n${document.getElementById("main").innerText.slice(0, 400)}`).catch(() => ""));
+    }
+    if (Date.now() - began > 1000) say(`${((Date.now() - began) / 1000).toFixed(1)} s`);
+  }
+  return failed ? 1 : 0;
+}
+
+async function end(code) {
+  agent.destroy();
+  await browser?.close().catch(() => {});
+  await down();
+  fs.rmSync(home, { recursive: true, force: true });
+  process.exit(code);
+}
+
+process.on("SIGTERM", () => end(143));
+main().then(end, (error) => (say(error.stack), console.log("Bail out! it did not start"), end(1)));
