@@ -129,6 +129,8 @@ static int run(const struct program *program, int argc, char **argv)
                 return help(program, argc, argv);
         if (streq(argv[0], "version"))
                 return version(program, argc, argv);
+        if (streq(argv[0], "__complete"))
+                return cli_complete(program, argc - 1, argv + 1);
         for (const struct command *c = program->commands; c->name; c++)
                 if (streq(argv[0], c->name))
                         return c->run(argc, argv);

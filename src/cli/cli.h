@@ -5,6 +5,8 @@
  *   cmd_*.c     the subcommands
  *   main.c      the table of sonde's subcommands, pod_main.c that of sonde-pod's
  *   cli.c       finds the subcommand; help and version, which every program has
+ *   complete.c  what may follow on a command line, for shells
+ *   people.h    what the commands for people share: clusters, runs, how they are shown
  *
  * Exit status: 0 done; 1 it did not work; 2 wrong usage; 130 interrupted. Messages go to standard error as one line
  * "sonde: what, where, what instead"; what was asked for goes to standard output.
@@ -26,11 +28,14 @@ struct program {
         const char *name;    /* "sonde": what `version` prints, whatever the file is called */
         const char *purpose; /* one sentence, for the head of the help */
         const struct command *commands;
+        /* Prints the names that may stand for KIND/NAME on the line of ARGV, one a line; NULL: there are none. */
+        void (*list_names)(int argc, char **argv);
 };
 
 int cmd_algorithm(int argc, char **argv);
 int cmd_apply(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
+int cmd_completion(int argc, char **argv);
 int cmd_describe(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_get(int argc, char **argv);
@@ -59,6 +64,7 @@ int cmd_suspend(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
 int cmd_results(int argc, char **argv);
 int cmd_watch(int argc, char **argv);
 
@@ -66,6 +72,8 @@ int cmd_watch(int argc, char **argv);
 bool probe_is_session(int argc, char **argv);
 int cmd_probe_session(int argc, char **argv);
 
+/* What may stand in the place of the last of ARGV, the line so far without the program: "WORD\tMEANING" a line, or ":files". */
+int cli_complete(const struct program *program, int argc, char **argv);
 /* Runs the command named by argv[1]; help and version need not be in the table. */
 int cli_main(const struct program *program, int argc, char **argv);
 /* What a person types to start this program, for messages: its file's name, or "kubectl sonde" when kubectl found it as

@@ -16,7 +16,7 @@ static const struct usage usage = {
         "  sonde results ac/sorts --to-mlflow http://127.0.0.1:5000 --experiment sorts\n",
 };
 
-enum { TEXT_MAX = 64 << 20 };
+enum { TEXT_MAX = 1 << 20 };
 
 struct results {
         struct people p;
@@ -25,27 +25,6 @@ struct results {
         const char *to; /* NULL: standard output */
         struct results_mlflow mlflow;
 };
-
-/* ---- where it goes */
-
-static int write_out(const struct results *r, const struct buf *text)
-{
-        struct err err = ERR_INIT;
-
-        if (text->overflow) {
-                cli_error("what came out is too large to be printed");
-                return 1;
-        }
-        if (!r->to) {
-                fwrite(text->p, 1, text->n, stdout);
-                return people_finish(0);
-        }
-        if (file_replace(r->to, buf_str(text), 0644, &err) < 0) {
-                cli_error("%s", err.text);
-                return 1;
-        }
-        return 0;
-}
 
 /* ---- formats */
 
@@ -60,51 +39,15 @@ static int write_yaml(struct results *r, const struct people_run *run)
                 return 1;
         }
         yaml_write(deployment, &out);
-        return write_out(r, &out);
-}
-
-static int write_table(struct results *r, const struct report *report)
-{
-        struct screen screen = screen_of(stdout);
-        _cleanup_(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
-        char *text = NULL;
-        size_t n = 0;
-
-        if (!r->to) {
-                report_write_table(report, &r->p.arena, &screen);
-                return people_finish(0);
-        }
-        screen = (struct screen){.to = open_memstream(&text, &n)};
-        if (!screen.to)
-                return 1;
-        report_write_table(report, &r->p.arena, &screen);
-        if (fclose(screen.to) == 0)
-                buf_add(&out, text, n);
-        free(text);
-        return write_out(r, &out);
+        return results_write_text(&out, r->to);
 }
 
 static int write_report(struct results *r, const struct run_docs *docs)
 {
-        static const struct {
-                const char *format;
-                void (*write)(const struct report *r, struct arena *a, struct buf *out);
-        } writers[] = {
-                {"json", report_write_json},
-                {"csv", report_write_csv},
-                {"md", report_write_markdown},
-                {"html", report_write_html},
-        };
         _cleanup_(report_done) struct report report = {0};
-        _cleanup_(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
 
         report_make(docs, report_kind(docs->kind), r->samples, &r->p.arena, &report);
-        for (size_t i = 0; i < ARRAY_LEN(writers); i++)
-                if (streq(r->p.output, writers[i].format)) {
-                        writers[i].write(&report, &r->p.arena, &out);
-                        return write_out(r, &out);
-                }
-        return write_table(r, &report);
+        return results_write(&r->p, &report, r->to);
 }
 
 /* ---- all */

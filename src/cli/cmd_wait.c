@@ -131,8 +131,10 @@ static void end(struct waited *o, bool well)
         if (!well)
                 w->code = 1;
         fflush(stdout);
-        if (--w->open == 0)
-                loop_stop(w->p.loop, w->code);
+        if (--w->open > 0)
+                return;
+        timer_cancel(&w->deadline); /* it may be due in this very turn */
+        loop_stop(w->p.loop, w->code);
 }
 
 static void tell(struct waited *o, const struct summary *s)

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/people.h"
 
 static const struct command commands[] = {
         {"up", "start the embedded engine: Kubernetes and our operator on this machine", cmd_up},
@@ -9,6 +10,7 @@ static const struct command commands[] = {
         {"wait", "wait for the end of runs; the exit status is their outcome", cmd_wait},
         {"watch", "show runs while they go on: phases, bars, when they will end", cmd_watch},
         {"results", "print what came out of a run, in five formats", cmd_results},
+        {"compare", "lay finished runs side by side: ratios, intervals, verdicts", cmd_compare},
         {"logs", "print what a run has written", cmd_logs},
         {"cancel", "end runs for good", cmd_cancel},
         {"suspend", "stop runs and keep what was measured", cmd_suspend},
@@ -18,6 +20,7 @@ static const struct command commands[] = {
         {"manifests", "print what a cluster needs: the definitions of our kinds", cmd_manifests},
         {"apply", "check resource files, then create or change what they say", cmd_apply},
         {"validate", "check resource files before anything is created", cmd_validate},
+        {"completion", "print what a shell needs to complete commands, options and names", cmd_completion},
         {"load", "measure an inference server under load", cmd_load},
         {"ncu", "say what bounds a CUDA program, by Nsight Compute", cmd_ncu},
         {"probe", "measure commands, side by side", cmd_probe},
@@ -32,7 +35,7 @@ int main(int argc, char **argv)
 {
         static const struct program sonde = {
                 "sonde", "Profiles workloads on Kubernetes and says, while it happens, how far it is.",
-                commands};
+                commands, people_list_names};
 
         return cli_main(&sonde, argc, argv);
 }

@@ -21,6 +21,16 @@ static void print_help(const struct option_def *table, const struct usage *usage
         printf("  %-34s %s\n", "-h, --help", "show this");
 }
 
+/* A line each, with tabs between: "--name", "-n" or "-", what its value is called or "-", what it does. */
+static void print_list(const struct option_def *table, const struct usage *usage)
+{
+        printf("%s\n", usage->synopsis);
+        for (const struct option_def *o = table; o->name; o++)
+                printf("--%s\t%c%c\t%s\t%s\n", o->name, '-', o->short_name ? o->short_name : '-',
+                       o->arg ? o->arg : "-", o->help);
+        printf("--help\t-h\t-\tshow this\n");
+}
+
 static bool set_value(const struct option_def *o, const char *value)
 {
         uint64_t u;
@@ -129,6 +139,11 @@ int options_parse(const struct option_def *table, const struct usage *usage, int
 {
         bool only_arguments = false;
         int n = 1;
+
+        if (*argc == 2 && streq(argv[1], OPTIONS_LIST)) {
+                print_list(table, usage);
+                return 0;
+        }
 
         for (int i = 1; i < *argc; i++) {
                 int r;

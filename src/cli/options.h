@@ -47,6 +47,9 @@ struct usage {
         const char *text;     /* what it does, and examples; ends with a newline. May be NULL */
 };
 
+/* Given alone: the synopsis and the table are printed for a program to read, see cli_complete(). */
+#define OPTIONS_LIST "--list-options"
+
 /* Moves the arguments to the front of argv[1..]; *ARGC counts argv[0] and them. Returns the exit status when there is
  * nothing more to do (help was printed, or what was wrong was said), and -1 to go on. */
 int options_parse(const struct option_def *table, const struct usage *usage, int *argc, char **argv);

@@ -79,10 +79,6 @@ int people_open(struct people *p, enum people_how how)
 {
         struct err err = ERR_INIT;
 
-        if (p->ns && p->all_namespaces) {
-                cli_error("-n names one namespace and -A means all: one of the two is wanted");
-                return -1;
-        }
         p->loop = loop_new(NULL, NULL, &err);
         if (!p->loop) {
                 cli_error("%s", err.text);
@@ -150,12 +146,11 @@ void people_complain(const struct people_cluster *c, const char *what, const str
 
 void people_refuse_result(const char *verb, const struct people_run *run)
 {
-        const struct json *owner = json_first(json_at(json_at(run->object, "metadata"), "ownerReferences"));
-        const struct kind *kind = kinds_find(json_str(owner, "apiVersion"), json_str(owner, "kind"));
+        const char *from = json_str(json_at(run->object, "spec"), "sourceCudaExperiment");
 
-        if (kind)
-                cli_error("%s: %s is a result, and nothing runs for it; it came from %s/%s", verb, run->label,
-                          kind->label, json_str_or(owner, "name", ""));
+        if (from && *from)
+                cli_error("%s: %s is a result, and nothing runs for it; it came from cudaexp/%s", verb,
+                          run->label, from);
         else
                 cli_error("%s: %s is a result, and nothing runs for it", verb, run->label);
 }

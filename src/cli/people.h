@@ -24,7 +24,6 @@
 #include "cli/cli.h"
 #include "cli/show.h"
 #include "kinds/kinds.h"
-#include "kinds/summary.h"
 #include "kube/kube.h"
 #include "run/run.h"
 
@@ -127,6 +126,8 @@ int people_find(struct people *p, struct people_cluster *c, const struct people_
 /* Adds those of NAMES (n 0: all) of C to RET, by kind, namespace and name. Below 0: it was said, and what there was is in RET. */
 int people_list(struct people *p, struct people_cluster *c, const struct people_names *names,
                 struct people_runs *ret) _must_check_;
+/* For struct program: KIND/NAME of every run in the cluster and namespace that ARGV names, if it answers within 2 s. */
+void people_list_names(int argc, char **argv);
 /* RUN as the object says it now, of which OBJECT is kept. */
 void people_take(struct people *p, struct people_cluster *c, const struct kind *kind, struct json *object,
                  struct people_run *ret);

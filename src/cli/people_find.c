@@ -362,3 +362,41 @@ int people_list_of(struct people *p, struct people_cluster *c, const struct kube
         *ret_items = json_at(got.doc, "items");
         return 0;
 }
+
+/* ---- for shells */
+
+/* The value of the option in ARGV, of the forms that options_parse() takes; NULL: it is not there. */
+static const char *option_in(int argc, char **argv, const char *name, char short_name)
+{
+        for (int i = 0; i < argc; i++) {
+                const char *arg = argv[i];
+                struct str value = str_of(arg), word = str_split(&value, '=');
+                bool is_long = str_has_prefix(word, STR("--")) && streq(arg + 2, name);
+                bool is_short = short_name && arg[0] == '-' && arg[1] == short_name;
+
+                if (str_has_prefix(word, STR("--")) && value.p &&
+                    str_eq(str_n(word.p + 2, word.n - 2), str_of(name)))
+                        return value.p;
+                if (is_short && arg[2])
+                        return arg + 2;
+                if ((is_long || is_short) && i + 1 < argc)
+                        return argv[i + 1];
+        }
+        return NULL;
+}
+
+void people_list_names(int argc, char **argv)
+{
+        _cleanup_(people_done) struct people p = PEOPLE_INIT;
+        struct people_names all = {0};
+        struct people_runs runs = {0};
+
+        p.ns = option_in(argc, argv, "namespace", 'n');
+        p.kubeconfig = option_in(argc, argv, "kubeconfig", 0);
+        p.contexts = option_in(argc, argv, "context", 0);
+        p.request_timeout = 2 * USEC_PER_SEC;
+        if (people_open(&p, PEOPLE_ONE) == 0 && people_list(&p, people_cluster(&p), &all, &runs) == 0)
+                for (size_t i = 0; i < runs.n; i++)
+                        printf("%s\t%s\n", runs.v[i].label, text_clean(&p.arena, runs.v[i].summary.phase));
+        vec_done(&runs);
+}

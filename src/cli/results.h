@@ -18,6 +18,12 @@
  */
 int results_fetch(struct people *p, const struct people_run *run, struct run_docs *ret) _must_check_;
 
+/* ---- where it goes: to the file TO, or standard output (NULL). Both return an exit status; what went wrong was said */
+
+/* As the people's -o says: json, csv, md, html, else a table. */
+int results_write(struct people *p, const struct report *report, const char *to);
+int results_write_text(const struct buf *text, const char *to);
+
 /* ---- for trackers (MLflow and others): flat, with keys of letters, digits, "_", "-", ".", "/" and blanks */
 
 struct results_text {

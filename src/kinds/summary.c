@@ -86,7 +86,9 @@ static void explain(const struct json *object, struct summary *s)
         const struct json *progressing = summary_condition(object, "Progressing", "False");
         const struct json *queue = json_at(json_at(object, "status"), "queue");
 
-        if (s->life == SUMMARY_FAILED || s->life == SUMMARY_CANCELLED || s->retried) {
+        if (s->kind->result) {
+                s->sentence = json_str(json_at(object, "status"), "boundType");
+        } else if (s->life == SUMMARY_FAILED || s->life == SUMMARY_CANCELLED || s->retried) {
                 take_words(s, summary_condition(object, "Stalled", "True"));
         } else if (s->life == SUMMARY_SUCCEEDED) {
                 take_words(s, summary_condition(object, "Ready", "True"));

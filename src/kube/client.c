@@ -380,6 +380,14 @@ static int ensure_http(struct kube *k, const struct kube_credentials *cred, stru
 
 #define EVERYTHING    STR("application/json")
 #define METADATA_ONLY STR("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+#define METADATA_LIST STR("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+
+static struct str accept_of(const struct kube_request *r)
+{
+        if (!r->metadata_only)
+                return EVERYTHING;
+        return r->verb == KUBE_LIST ? METADATA_LIST : METADATA_ONLY;
+}
 
 static void send_http(struct kube_call *c, const struct kube_credentials *cred)
 {
@@ -399,8 +407,7 @@ static void send_http(struct kube_call *c, const struct kube_credentials *cred)
                 .may_send_arg = c->req.may_send_arg,
         };
 
-        headers[r.headers.n++] = (struct http_header){STR("Accept"),
-                                                      c->req.metadata_only ? METADATA_ONLY : EVERYTHING};
+        headers[r.headers.n++] = (struct http_header){STR("Accept"), accept_of(&c->req)};
         if (cred->authorization)
                 headers[r.headers.n++] = (struct http_header){STR("Authorization"),
                                                               str_of(cred->authorization)};

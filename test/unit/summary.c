@@ -105,6 +105,9 @@ static void test_lives(void **state)
                  "\"status\": "
                  "\"False\", \"reason\": \"Unschedulable\", \"message\": \"no node\"}]}",
                  SUMMARY_PENDING, "Pending", "Unschedulable", "no node"},
+                {"{\"phase\": \"Profiling\", \"run\": {}, \"conditions\": [{\"type\": \"Progressing\", "
+                 "\"status\": \"False\", \"reason\": \"ImagePullFailed\", \"message\": \"no image\"}]}",
+                 SUMMARY_PENDING, "Profiling", "ImagePullFailed", "no image"},
                 {"{\"phase\": \"Running\", \"run\": {}, \"conditions\": [{\"type\": \"Progressing\", "
                  "\"status\": "
                  "\"False\", \"reason\": \"NotMoving\", \"message\": \"for 9m\"}]}",
@@ -153,9 +156,12 @@ static void test_templates_and_results(void **state)
 
         assert_int_equal(s.life, SUMMARY_SCHEDULED);
         assert_string_equal(s.phase, "Scheduled");
-        s = of(&a, "wprof", "{\"metadata\": {\"name\": \"x\"}, \"status\": {\"replay\": true}}");
+        s = of(&a, "wprof",
+               "{\"metadata\": {\"name\": \"x\"}, \"status\": {\"replay\": true, "
+               "\"boundType\": \"memory-bound\"}}");
         assert_int_equal(s.life, SUMMARY_SUCCEEDED);
         assert_string_equal(s.phase, "Result");
+        assert_string_equal(s.sentence, "memory-bound");
         assert_true(s.not_measured);
 }
 
