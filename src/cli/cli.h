@@ -39,6 +39,7 @@ int cmd_completion(int argc, char **argv);
 int cmd_describe(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_get(int argc, char **argv);
+int cmd_component(int argc, char **argv);
 int cmd_history(int argc, char **argv);
 int cmd_load(int argc, char **argv);
 int cmd_logs(int argc, char **argv);

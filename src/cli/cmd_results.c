@@ -1,4 +1,4 @@
-#include "cli/results.h"
+#include "cli/results_mlflow.h"
 
 static const struct usage usage = {
         "results KIND/NAME [OPTION]...",
@@ -12,7 +12,8 @@ static const struct usage usage = {
         "  sonde results ac/sorts\n"
         "  sonde results ap/matmul -o csv --samples --to samples.csv\n"
         "  sonde results dgdr/llama-70b -o html --to llama-70b.html\n"
-        "  sonde results dgdr/llama-70b -o yaml | kubectl apply -f -\n",
+        "  sonde results dgdr/llama-70b -o yaml | kubectl apply -f -\n"
+        "  sonde results ac/sorts --to-mlflow http://127.0.0.1:5000 --experiment sorts\n",
 };
 
 enum { TEXT_MAX = 1 << 20 };
@@ -22,6 +23,7 @@ struct results {
         struct people_name name;
         bool samples;
         const char *to; /* NULL: standard output */
+        struct results_mlflow mlflow;
 };
 
 /* ---- formats */
@@ -57,7 +59,7 @@ static int run(struct results *r)
 
         if (people_find(&r->p, people_cluster(&r->p), &r->name, &found) < 0)
                 return 1;
-        if (streq(r->p.output, "yaml"))
+        if (streq(r->p.output, "yaml") && !r->mlflow.target.url)
                 return write_yaml(r, &found);
         if (results_fetch(&r->p, &found, &docs) < 0)
                 return 1;
@@ -66,6 +68,8 @@ static int run(struct results *r)
                           summary_over(&found.summary) ? "none were kept" : "it has not ended");
                 return 1;
         }
+        if (r->mlflow.target.url)
+                return results_mlflow_log(&r->p, &found, &docs, &r->mlflow);
         return write_report(r, &docs);
 }
 
@@ -77,6 +81,7 @@ int cmd_results(int argc, char **argv)
                 PEOPLE_OUTPUT_OPTION(&r.p, "table (default), json, csv, md, html or yaml"),
                 {"samples", 0, NULL, "every single run, too", OPT_FLAG, &r.samples},
                 {"to", 0, "FILE", "write it there instead of to standard output", OPT_STR, &r.to},
+                RESULTS_MLFLOW_OPTIONS(&r.mlflow),
                 PEOPLE_CLUSTER_OPTIONS(&r.p),
                 {0},
         };
@@ -84,8 +89,8 @@ int cmd_results(int argc, char **argv)
 
         r.p.output = "table";
         code = options_parse(options, &usage, &argc, argv);
-        if (code < 0 &&
-            (!people_check_output(r.p.output, formats) || people_read_name(argc, argv, &r.name) < 0))
+        if (code < 0 && (!people_check_output(r.p.output, formats) || !results_mlflow_check(&r.mlflow) ||
+                         people_read_name(argc, argv, &r.name) < 0))
                 code = EXIT_USAGE;
         if (code < 0)
                 code = people_open(&r.p, PEOPLE_ONE) < 0 ? 1 : run(&r);

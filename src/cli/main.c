@@ -26,6 +26,7 @@ static const struct command commands[] = {
         {"probe", "measure commands, side by side", cmd_probe},
         {"sim", "serve as a simulated inference engine, or tell what it must measure", cmd_sim},
         {"sla", "find the mapping of a model that meets its latency targets", cmd_sla},
+        {"component", "a step of a Kubeflow pipeline: make a request, wait, hand on results", cmd_component},
         {"node-pod", NULL, cmd_node_pod},
         {0},
 };

@@ -43,6 +43,7 @@ static bool set_value(const struct option_def *o, const char *value)
                 *(const char **)o->target = value;
                 return true;
         case OPT_LIST:
+        case OPT_GREEDY:
                 *vec_push((struct option_list *)o->target) = value;
                 return true;
         case OPT_UINT:
@@ -82,6 +83,31 @@ static const struct option_def *find(const struct option_def *table, const char 
         return NULL;
 }
 
+static bool is_word(const char *arg)
+{
+        return arg[0] != '-' || !arg[1];
+}
+
+/* All words from I on that belong to the list of O; I is left at the last of them. */
+static void take_words(const struct option_def *table, const struct option_def *o, char **argv, int argc,
+                       int *i)
+{
+        const char *value;
+        bool all = false;
+
+        for (; *i + 1 < argc; ++*i) {
+                const char *next = argv[*i + 1];
+
+                if (!all && streq(next, "--")) {
+                        all = true;
+                        continue;
+                }
+                if (!all && !is_word(next) && find(table, next, &value))
+                        return;
+                *vec_push((struct option_list *)o->target) = next;
+        }
+}
+
 static int parse_one(const struct option_def *table, const struct usage *usage, char **argv, int argc, int *i)
 {
         const char *value;
@@ -94,6 +120,10 @@ static int parse_one(const struct option_def *table, const struct usage *usage, 
         if (o->type == OPT_FLAG && value) {
                 cli_error("--%s takes no value", o->name);
                 return EXIT_USAGE;
+        }
+        if (o->type == OPT_GREEDY && !value) {
+                take_words(table, o, argv, argc, i);
+                return GO_ON;
         }
         if (o->type != OPT_FLAG && !value) {
                 if (*i + 1 >= argc) {
@@ -118,7 +148,7 @@ int options_parse(const struct option_def *table, const struct usage *usage, int
         for (int i = 1; i < *argc; i++) {
                 int r;
 
-                if (only_arguments || argv[i][0] != '-' || !argv[i][1]) {
+                if (only_arguments || is_word(argv[i])) {
                         argv[n++] = argv[i];
                 } else if (streq(argv[i], "--")) {
                         only_arguments = true;

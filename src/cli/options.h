@@ -8,6 +8,11 @@
  *
  * Understood: --name value, --name=value, -n value, -nvalue, --flag, -- (the rest are arguments). --help and -h print
  * USAGE and the table. What does not fit is one sentence on standard error.
+ *
+ * A greedy option takes every word up to the next option of the table, whatever it looks like, or none: in
+ * `--args --depth 3 --name x` the list is "--depth", "3" when --name is an option and --depth is not. A word that is an
+ * option itself is given as --args=--name, which adds that one alone, or behind a `--`: all that follows one inside a greedy
+ * list belongs to the list.
  */
 #pragma once
 
@@ -17,6 +22,7 @@ enum option_type {
         OPT_FLAG,     /* bool */
         OPT_STR,      /* const char *, borrowed from argv */
         OPT_LIST,     /* struct option_list: each use adds one */
+        OPT_GREEDY,   /* struct option_list: each use adds all words up to the next option */
         OPT_UINT,     /* unsigned */
         OPT_DURATION, /* usec_t: 250ms, 10s, 1h30m */
 };
