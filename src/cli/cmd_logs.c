@@ -25,19 +25,11 @@ struct logs {
 
 /* ---- which pod */
 
-static usec_t created(const struct json *pod)
-{
-        struct str text = json_text(json_at(json_at(pod, "metadata"), "creationTimestamp"));
-        usec_t when;
-
-        return text.p && time_parse(text, &when) ? when : 0;
-}
-
 /* The newest pod of the Job; NULL: none, which was said. */
 static const struct json *pod_of(struct logs *l, const char *job)
 {
         struct arena *a = &l->p.arena;
-        const struct json *newest = NULL;
+        const struct json *newest;
         struct err err = ERR_INIT;
         struct json *pods;
 
@@ -46,9 +38,7 @@ static const struct json *pod_of(struct logs *l, const char *job)
                 people_complain(l->run.cluster, "logs", &err);
                 return NULL;
         }
-        json_foreach (pod, pods)
-                if (!newest || created(pod) >= created(newest))
-                        newest = pod;
+        newest = steer_pod(pods);
         if (newest)
                 return newest;
         if (summary_over(&l->run.summary))
@@ -71,18 +61,6 @@ static const char *job_of(struct logs *l)
         cli_error("logs: %s has not begun; '%s explain %s' tells why", l->run.label, cli_name(),
                   l->run.label);
         return NULL;
-}
-
-/* As kubectl has it: what the pod names, else its first container. */
-static const char *container_of(const struct logs *l, const struct json *pod)
-{
-        const struct json *annotations = json_at(json_at(pod, "metadata"), "annotations");
-        const char *named = json_str(annotations, "kubectl.kubernetes.io/default-container");
-
-        if (l->container)
-                return l->container;
-        return named ? named
-                     : json_str_or(json_first(json_at(json_at(pod, "spec"), "containers")), "name", "");
 }
 
 /* ---- what it wrote */
@@ -108,7 +86,7 @@ static const char *path_of(struct logs *l, const struct json *pod)
 
         kube_path(&path, &KUBE_POD, l->run.summary.ns, meta_str(pod, "name"), "log");
         buf_adds(&path, "?container=");
-        buf_add_urlencoded(&path, str_of(container_of(l, pod)));
+        buf_add_urlencoded(&path, str_of(l->container ? l->container : steer_container(pod)));
         if (l->follow)
                 buf_adds(&path, "&follow=true");
         if (l->previous)

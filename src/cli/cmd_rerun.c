@@ -20,44 +20,6 @@ struct rerun {
         const char *name; /* --name, or NULL */
 };
 
-/* Without what is about the object that it was, or belongs to others. */
-static struct json *kept_of(struct arena *a, const struct json *map)
-{
-        static const char *const dropped[] = {"kubectl.kubernetes.io/", "sonde.dev/"};
-        struct json *kept = json_object(a);
-
-        json_foreach (one, map) {
-                bool drop = false;
-
-                for (size_t i = 0; i < ARRAY_LEN(dropped); i++)
-                        drop = drop || str_has_prefix(str_n(one->key, one->key_len), str_of(dropped[i]));
-                if (!drop)
-                        json_setn(a, kept, str_n(one->key, one->key_len), json_copy(a, one));
-        }
-        return json_first(kept) ? kept : NULL;
-}
-
-static struct json *body_of(struct rerun *r, const char *name)
-{
-        struct arena *a = &r->p.arena;
-        const struct json *meta = json_at(r->of.object, "metadata");
-        struct json *spec = json_copy(a, json_at(r->of.object, "spec"));
-        struct json *annotations = kept_of(a, json_at(meta, "annotations"));
-
-        json_remove(spec, "cancel");
-        json_remove(spec, "suspend");
-        json_remove(spec, "schedule");
-        if (!annotations)
-                annotations = json_object(a);
-        json_set(a, annotations, "sonde.dev/rerun-of", json_string(a, r->of.summary.name));
-        return json_build(
-                a,
-                "{'apiVersion': %s, 'kind': %s, 'metadata': {'name': %s, 'labels': %p, 'annotations': "
-                "%p}, 'spec': %p}",
-                kube_api_version(r->of.kind->type, a), r->of.kind->type->kind, name,
-                (void *)kept_of(a, json_at(meta, "labels")), (void *)annotations, (void *)spec);
-}
-
 static int create(struct rerun *r, const char *name, struct err *err)
 {
         struct kube_request q = {.verb = KUBE_CREATE,
@@ -67,33 +29,15 @@ static int create(struct rerun *r, const char *name, struct err *err)
                                  .timeout = r->p.request_timeout};
         struct asked made;
 
-        q.body = str_of(json_print(&r->p.arena, body_of(r, name)));
+        q.body = str_of(json_print(&r->p.arena, steer_again(r->of.kind, r->of.object, name, &r->p.arena)));
         return ask(r->of.cluster->kube, &q, NULL, &r->p.arena, &made, err);
-}
-
-/* "x" of "x-rerun-3": a rerun of a rerun is one of the first. */
-static const char *stem_of(struct arena *a, const char *name)
-{
-        static const char word[] = "-rerun-";
-        const char *at = NULL;
-        uint64_t n;
-
-        for (const char *p = name; (p = strstr(p, word)); p++)
-                at = p;
-        return at && at > name && str_to_u64(str_of(at + strlen(word)), &n)
-                       ? arena_strndup(a, name, (size_t)(at - name))
-                       : name;
 }
 
 /* The first free number. */
 static const char *create_numbered(struct rerun *r, struct err *err)
 {
-        struct arena *a = &r->p.arena;
-        const char *stem = stem_of(a, r->of.summary.name);
-
         for (unsigned n = 1; n <= NUMBERS_MAX; n++) {
-                const char *name = name_fit(a, NAME_SUBDOMAIN, "", stem, arena_printf(a, "-rerun-%u", n),
-                                            NULL);
+                const char *name = steer_name(r->of.object, n, &r->p.arena);
 
                 err_clear(err);
                 if (create(r, name, err) == 0)

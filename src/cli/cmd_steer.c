@@ -5,62 +5,44 @@
 
 struct verb {
         struct usage usage;
-        const char *field;
-        bool value;
+        enum steer what;
         const char *done;    /* what is said when it was set: "dgdr/x is being cancelled" */
         const char *already; /* and when it was so before */
 };
 
-/* What is not to be done any more: 0 it is so already, 1 it cannot be; below 0: go on. */
-static int check(const char *name, const struct verb *verb, const struct people_run *run)
+/* What is not to be done any more: 0 it is so already, 1 it cannot be; below 0: go on. PATCH: NULL where it is so. */
+static int check(const char *name, const struct verb *verb, const struct people_run *run,
+                 const struct json *patch)
 {
-        const struct json *spec = json_at(run->object, "spec");
-
         if (run->kind->result) {
                 people_refuse_result(name, run);
                 return 1;
         }
-        if (verb->value && json_bool(spec, verb->field, false)) {
-                printf("%s %s\n", run->label, verb->already);
-                return 0;
-        }
-        if (summary_over(&run->summary)) {
+        if (summary_over(&run->summary) && (patch || verb->what == STEER_RESUME)) {
                 cli_error("%s: %s has ended (%s); '%s rerun %s' makes another one", name, run->label,
                           run->summary.phase, cli_name(), run->label);
                 return 1;
         }
-        if (!verb->value && !json_bool(spec, verb->field, false) &&
-            !json_bool(json_at(spec, "schedule"), verb->field, false)) {
-                printf("%s %s\n", run->label, verb->already);
-                return 0;
-        }
-        return -1;
-}
-
-static struct json *patch_of(struct arena *a, const struct verb *verb, const struct people_run *run)
-{
-        struct json *spec = json_object(a);
-        const struct json *schedule = json_at(json_at(run->object, "spec"), "schedule");
-
-        json_set(a, spec, verb->field, json_truth(a, verb->value));
-        /* A template can be suspended in two places, and goes on when neither says so. */
-        if (!verb->value && json_bool(schedule, verb->field, false))
-                json_set(a, spec, "schedule", json_build(a, "{'%s': false}", verb->field));
-        return json_build(a, "{'spec': %p}", (void *)spec);
+        if (patch)
+                return -1;
+        printf("%s %s\n", run->label, verb->already);
+        return 0;
 }
 
 static int steer(struct people *p, const char *name, const struct verb *verb, const struct people_name *which)
 {
         struct people_run run;
         struct err err = ERR_INIT;
+        struct json *patch;
         int code;
 
         if (people_find(p, people_cluster(p), which, &run) < 0)
                 return 1;
-        code = check(name, verb, &run);
+        patch = steer_patch(verb->what, run.object, &p->arena);
+        code = check(name, verb, &run, patch);
         if (code >= 0)
                 return code;
-        if (people_patch(p, &run, patch_of(&p->arena, verb, &run), &err) < 0) {
+        if (people_patch(p, &run, patch, &err) < 0) {
                 people_complain(run.cluster, run.label, &err);
                 return 1;
         }
@@ -97,8 +79,7 @@ int cmd_cancel(int argc, char **argv)
                                                     "is not taken back.\n\n"
                                                     "Example:\n"
                                                     "  sonde cancel dgdr/llama-70b\n"},
-                "cancel",
-                true,
+                STEER_CANCEL,
                 "is being cancelled",
                 "was cancelled before",
         };
@@ -115,8 +96,7 @@ int cmd_suspend(int argc, char **argv)
                                                      "schedule begins nothing while it is suspended.\n\n"
                                                      "Example:\n"
                                                      "  sonde suspend ap/nightly-train\n"},
-                "suspend",
-                true,
+                STEER_SUSPEND,
                 "is being suspended",
                 "was suspended before",
         };
@@ -131,8 +111,7 @@ int cmd_resume(int argc, char **argv)
                  "Lets suspended runs go on from what was measured, as another attempt.\n\n"
                  "Example:\n"
                  "  sonde resume ap/nightly-train\n"},
-                "suspend",
-                false,
+                STEER_RESUME,
                 "goes on",
                 "is not suspended",
         };

@@ -61,7 +61,7 @@ static void on_object(struct call *c, const struct kube_answer *answer, const st
                 return;
         if (side->docs.kind->result)
                 side->docs.profile = side->docs.object;
-        if (!kinds_run_of(side->docs.kind, side->docs.object, &c->arena, &run)) {
+        if (!kinds_run(side->docs.kind, side->docs.object, &c->arena, &run)) {
                 next_side(c);
                 return;
         }
