@@ -57,7 +57,7 @@ test("a filter finds words anywhere, and in one place where that is said", () =>
   assert.ok(passes("kind:dgdr failed", failed) && passes("", failed) && passes("KIND:DynamoGraphDeploymentRequest memory", failed));
   assert.ok(!passes("kind:dgd", failed) && !passes("kind:ap", failed) && !passes("-failed", failed) && passes("-kind:ap", failed));
   assert.ok(passes("reason:outof", failed) && !passes("reason:other", failed));
-  assert.ok(passes("completed", run({ life: "succeeded" })));
+  assert.ok(passes("completed", run({ life: "succeeded" })) && !passes("failed", run({ message: "10 runs, 0 failed" })));
   assert.ok(passes("kind:", failed), "what is not written yet filters nothing");
   assert.equal(filter.withKind("kind:ap failed", "dgdr"), "kind:dgdr failed");
   assert.equal(filter.withKind("kind:ap failed", "ap"), "failed");
@@ -101,6 +101,8 @@ test("a timeline has what was, what is and what is to come", () => {
   const plain = timeline({ run: run({ startedAt: at(-30) }), plan: ["Measuring", { phase: "Analysing", steps: 3 }], now: NOW });
   assert.deepEqual(plain.map((row) => row.state), ["now", "planned"]);
   assert.deepEqual(timeline({ run: run({ life: "succeeded" }), now: NOW }), []);
+  const done = timeline({ run: run({ resource: "dgdr", life: "succeeded" }), track, now: NOW });
+  assert.deepEqual([done.length, done.every((row) => row.state === "over"), done[1].done], [7, true, 8], "what ended after the last look has ended");
 });
 
 const CHECKPOINT = { points: {

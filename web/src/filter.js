@@ -21,12 +21,16 @@ export function parse(text) {
 }
 
 function says(run) {
-  const marks = [run.simulated && "simulated", run.notMoving && "not moving", run.life === "succeeded" && "completed"];
+  const marks = [run.simulated && "simulated", run.notMoving && "not moving"];
   return [run.resource, run.kind, run.namespace, run.name, run.life, run.state, run.phase, run.reason, run.sentence, run.message,
     ...marks].filter(Boolean).join("\n").toLowerCase();
 }
 
+// A word for how it stands is meant so, and not as one that some message has in it ("0 failed").
+const LIVES = new Set(["pending", "running", "suspended", "scheduled", "succeeded", "completed", "failed", "cancelled"]);
+
 function fits(term, run) {
+  if (!term.field && LIVES.has(term.value)) return run.life === (term.value === "completed" ? "succeeded" : term.value);
   if (!term.field) return says(run).includes(term.value);
   return FIELDS[term.field](run).some((text) => {
     const lower = (text || "").toLowerCase();

@@ -40,7 +40,9 @@ export function timeline({ run, plan, track, past, now }) {
     const known = rows.find((row) => row.name === p.name);
     if (known) known.steps ??= p.steps;
     else if (under || run.life === "pending") rows.push({ ...p, state: "planned" });
+    else if (run.life === "succeeded") rows.push({ ...p, state: "over" });
   }
+  if (run.life === "succeeded") for (const row of rows) row.done = row.steps;
   if (!seen.length) mark(rows, run, now);
   if (run.life === "failed" && rows.length) {
     const last = rows.findLast((row) => row.state !== "planned");
@@ -51,7 +53,6 @@ export function timeline({ run, plan, track, past, now }) {
 
 // Without a track: from the row alone.
 function mark(rows, run, now) {
-  if (run.life === "succeeded") for (const row of rows) row.state = "over";
   if (run.life !== "running") return;
   let at = rows.findIndex((row) => row.name === run.phase);
   if (at < 0) at = rows.push({ name: run.phase }) - 1;
