@@ -1,6 +1,6 @@
 #include "web/internal.h"
 
-enum { TEXT_MAX = 16 << 20 };
+enum { TEXT_MAX = 64 << 10 };
 #define READY_MAX_AGE (5 * 60 * USEC_PER_SEC)
 
 static bool is_ready(const struct web *w, struct buf *why)
@@ -37,7 +37,7 @@ void serve_ready(struct call *c)
 
 void serve_metrics(struct call *c)
 {
-        _cleanup_(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+        _cleanup_(buf_done) struct buf text = BUF_INIT(METRICS_TEXT_MAX);
 
         if (!c->web->cfg.metrics) {
                 call_fail(c, 404, "no metrics are kept here");
