@@ -19,7 +19,7 @@ from sonde_test import ROOT, diag, main, program  # noqa: E402  pylint: disable=
 PAGE = os.path.join(ROOT, "docs", "seeds.md")
 EXAMPLES = "examples/seeds"
 TABLES = "FSDKX"  # in this order
-ISSUES = range(9, 11)  # those that are still to come
+ISSUES = range(10, 11)  # those that are still to come
 SAYS = "examples_say_what_the_rows_say"
 SPAN = re.compile(r"`([^`]+)`")
 
@@ -319,36 +319,36 @@ def examples_are_well_formed():
 # A page with one fault in each row, and the words with which the check must report it.
 WRONG = [
     (shape_faults, "| F-001 | s | a |", "3 cells"),
-    (shape_faults, "| F-1 | s | a | issue 9 |", "the id is not"),
-    (shape_faults, "| F-001 |  | a | issue 9 |", "is empty"),
-    (id_faults, "| F-001 | s | a | issue 9 |\n| F-001 | s | a | issue 9 |", "also on line 1"),
-    (id_faults, "| F-001 | s | a | issue 9 |\n| F-003 | s | a | issue 9 |", "expected F-002"),
-    (id_faults, "| F-002 | s | a | issue 9 |", "expected F-001"),
-    (id_faults, "| S-001 | s | a | issue 9 |\n| F-001 | s | a | issue 9 |", "comes after"),
+    (shape_faults, "| F-1 | s | a | issue 10 |", "the id is not"),
+    (shape_faults, "| F-001 |  | a | issue 10 |", "is empty"),
+    (id_faults, "| F-001 | s | a | issue 10 |\n| F-001 | s | a | issue 10 |", "also on line 1"),
+    (id_faults, "| F-001 | s | a | issue 10 |\n| F-003 | s | a | issue 10 |", "expected F-002"),
+    (id_faults, "| F-002 | s | a | issue 10 |", "expected F-001"),
+    (id_faults, "| S-001 | s | a | issue 10 |\n| F-001 | s | a | issue 10 |", "comes after"),
     (proof_faults, "| F-001 | s | a |  |", "no proof"),
     (proof_faults, "| F-001 | s | a | soon |", "is not a test"),
     (proof_faults, "| F-001 | s | a | issue 11 |", "no issue 11"),
     (proof_faults, "| F-001 | s | a | issue 5 |", "no issue 5"),
     (proof_faults, "| F-001 | s | a | left out: |", "without a reason"),
-    (proof_faults, "| F-001 | s | a | issue 9, later |", "is not a test"),
+    (proof_faults, "| F-001 | s | a | issue 10, later |", "is not a test"),
     (test_faults, "| F-001 | s | a | `test/unit/nothing.c` |", "no file"),
     (test_faults, "| F-001 | s | a | `test/a.py::gone` |", "has no gone"),
     (test_faults, "| F-001 | s | a | `test/a.py::pres` |", "has no pres"),
-    (reference_faults, "| F-001 | s | see S-009 | issue 9 |", "S-009"),
-    (example_faults, "| F-001 | s | `examples/seeds/b.yaml` | issue 9 |", "b.yaml is named by a row and not there"),
-    (example_faults, "| F-001 | s | a | issue 9 |", "a.yaml is named by no row"),
+    (reference_faults, "| F-001 | s | see S-009 | issue 10 |", "S-009"),
+    (example_faults, "| F-001 | s | `examples/seeds/b.yaml` | issue 10 |", "b.yaml is named by a row and not there"),
+    (example_faults, "| F-001 | s | a | issue 10 |", "a.yaml is named by no row"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml`: `spec.n: 2` | `test/a.py::{SAYS}` |", "not say spec.n: 2"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml`: `n: 1`, `m` | `test/a.py::{SAYS}` |", "does not say m"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml`: `args.n: 1` | `test/a.py::{SAYS}` |", "not say args.n: 1"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml`: `args[1]: --x` | `test/a.py::{SAYS}` |", "not say args[1]"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml` | `test/a.py::{SAYS}` |", "names no field"),
-    (unsaid_faults, "| F-001 | s | `examples/seeds/a.yaml`: `n: 1` | issue 9 |", "args[0]: --x is in no row"),
+    (unsaid_faults, "| F-001 | s | `examples/seeds/a.yaml`: `n: 1` | issue 10 |", "args[0]: --x is in no row"),
     (file_faults, "", "not exactly one ^kind"),
 ]
 RIGHT = (f"| id | section | ask | proof |\n|---|---|---|---|\n"
-         f"| F-001 | s | `examples/seeds/a.yaml`: `spec.n: 1`, a \\| b | `test/a.py::{SAYS}`, issue 9 |\n"
+         f"| F-001 | s | `examples/seeds/a.yaml`: `spec.n: 1`, a \\| b | `test/a.py::{SAYS}`, issue 10 |\n"
          f'| F-002 | s | `examples/seeds/a.yaml`: `args[0]: "--x"`, `--x` | `test/a.py::{SAYS}` |\n'
-         f"| S-001 | F-001 | a | left out: no need, and why |\n| D-001 | s | a | issue 9 |\n"
+         f"| S-001 | F-001 | a | left out: no need, and why |\n| D-001 | s | a | issue 10 |\n"
          f"| K-001 | s | a | issue 10 |\n| X-001 | s | a | `test/a.py::present` |\n")
 
 
