@@ -61,8 +61,6 @@ static int read_plain(int argc, char **argv, struct people_names *ret)
 
 static int check_named(char **argv, const struct people_names *names)
 {
-        _cleanup_(arena_done) struct arena a = ARENA_INIT;
-
         if (!names->n) {
                 cli_error("%s needs the name of a run: KIND/NAME or NAME; see '%s help %s'", argv[0],
                           cli_name(), argv[0]);
