@@ -117,6 +117,12 @@ static const char *duration(const struct drawing *d, double seconds)
         return show_duration(d->a, (usec_t)(fmax(seconds, 0) * (double)USEC_PER_SEC));
 }
 
+/* What changes all the time, and need not be exact. */
+static const char *roughly(const struct drawing *d, double seconds)
+{
+        return show_age(d->a, (usec_t)(fmax(seconds, 0) * (double)USEC_PER_SEC));
+}
+
 /* ---- what is known of the phases */
 
 /* Plans of profilers that declare theirs in their reports, for who has not seen one. */
@@ -341,12 +347,13 @@ static const char *times_of(const struct drawing *d, const struct row *row)
 {
         if (!row->timed)
                 return "";
-        if (row->mark != MARK_NOW || d->width < WIDE)
-                return duration(d, row->mark == MARK_NOW ? floor(row->took) : row->took);
+        if (row->mark != MARK_NOW)
+                return duration(d, row->took);
+        if (d->width < WIDE)
+                return roughly(d, row->took);
         if (isnan(row->left))
-                return arena_printf(d->a, "%s so far", duration(d, floor(row->took)));
-        return arena_printf(d->a, "%s so far, ~%s left", duration(d, floor(row->took)),
-                            duration(d, ceil(row->left)));
+                return arena_printf(d->a, "%s so far", roughly(d, row->took));
+        return arena_printf(d->a, "%s so far, ~%s left", roughly(d, row->took), roughly(d, ceil(row->left)));
 }
 
 static const char *bar_of(const struct drawing *d, const struct row *row)
