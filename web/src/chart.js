@@ -97,7 +97,8 @@ export class Chart {
       splits: (u, i) => {
         const { min, max } = i === 0 ? u.scales.x : u.scales.y;
         const n = i === 0 ? Math.max(3, Math.floor(u.width / 90)) : 5;
-        return of.log ? logTicks(min, max, n) : ticks(min, max, n);
+        const list = of.log ? logTicks(min, max, n) : ticks(min, max, n);
+        return of.whole ? list.filter(Number.isInteger) : list;
       },
       filter: (_, list) => list,
       values: (_, list) => list.map((v) => (of.unit === "s" || of.unit === "ns" ? quantity(v, of.unit, 2) : quantity(v, "", 4))),

@@ -4,13 +4,12 @@ import * as api from "./api.js";
 import { h, replace } from "./dom.js";
 import { Figures } from "./figure.js";
 import { parsed } from "./files.js";
-import { keyOf } from "./format.js";
+import { keyOf, quantity } from "./format.js";
 import { figures, paretoFront, stripRows } from "./measures.js";
 import { table } from "./queue.js";
 import { format } from "./route.js";
-import { quantity } from "./format.js";
 
-const TONES = { faster: "better", better: "better", slower: "worse", worse: "worse" };
+const TONES = { faster: "better", smaller: "better", slower: "worse", larger: "worse" };
 const MOST = 12;
 
 // How runs are called beside each other: without what they have in common.
@@ -92,7 +91,8 @@ export class ComparePage {
     };
     this.element = h("section", { class: "compare" }, h("h1", {}, "Compare"), this.chosen,
       h("form", { class: "add", on: { submit: add } }, h("label", { for: "another" }, "Another run "), this.input, this.known, h("button", {}, "Add")),
-      !this.keys.length && h("p", { class: "empty" }, "Choose runs here, or tick them in the list."), this.trouble, this.#figures.element, this.words);
+      !this.keys.length && h("p", { class: "empty" }, "Choose runs here, or tick them in the list."), this.trouble,
+      h("section", { "aria-labelledby": "side-title", hidden: !this.keys.length }, h("h2", { id: "side-title" }, "Side by side"), this.#figures.element), this.words);
   }
 
   #go(keys) {
@@ -144,9 +144,9 @@ export class ComparePage {
 
   #verdict(said, entries) {
     const pairs = said?.pairs || [];
-    replace(this.words, said?.summary && h("p", { class: "summary" }, said.summary),
+    replace(this.words, said && h("h2", {}, "Verdict"), said?.summary && h("p", { class: "summary" }, said.summary),
       pairs.length > 0 && h("ul", {}, pairs.filter((p) => p.of !== "cpu").map((p) => h("li", { class: TONES[p.verdict] || "" },
-        h("b", {}, `${p.a} ${p.verdict || "?"} ${p.verdict === "inconclusive" || p.verdict === "equivalent" ? "against" : "than"} ${p.b}`), p.of ? ` in ${p.of}` : "", p.why ? `: ${p.why}` : Number.isFinite(p.ratio) ? `: ${quantity(p.ratio, "")} times` : ""))),
+        `${p.a} against ${p.b}${p.of ? ` in ${p.of}` : ""}: `, h("b", {}, p.verdict || "not said"), p.why ? `; ${p.why}` : Number.isFinite(p.ratio) ? `; ${quantity(p.ratio, "")} times` : ""))),
       (said?.notes || []).map((note) => h("p", { class: "note" }, note)), this.#choices(entries));
   }
 

@@ -108,5 +108,11 @@ export function day(date) {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
+// Between two times that are known to the second: "6 s", "under 1 s".
+export function took(from, to) {
+  const t = seconds(to) - seconds(from);
+  return !(t >= 0) ? "" : t < 1 ? "under 1 s" : duration(t);
+}
+
 export const title = (run) => `${run.resource}/${run.name}`;
 export const keyOf = (run) => `${run.resource}/${run.namespace}/${run.name}`;

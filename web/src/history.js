@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { h, replace, setText } from "./dom.js";
 import { Figures } from "./figure.js";
-import { duration, moment, quantity, seconds } from "./format.js";
+import { moment, quantity, took } from "./format.js";
 import { table } from "./queue.js";
 import { format } from "./route.js";
 
@@ -29,7 +29,7 @@ export function trendFigure({ series, points = [], changes = [] }) {
     return last ? (last.degraded ?? last.ratio > 1 ? "worse" : "better") : "";
   };
   return {
-    id: "trend", title: "Median of each run, the oldest first", kind: "xy", x: { label: "run", unit: "" }, y: { label: "median time", unit: "s" },
+    id: "trend", title: "Median of each run, the oldest first", kind: "xy", x: { label: "run", unit: "", whole: true }, y: { label: "median time", unit: "s" },
     series: [{ name: series, line: true, points: points.map((p, i) => ({ x: i + 1, y: p.value, low: p.low, high: p.high, tone: toneAt(i), note: `${p.name}, ${moment(p.finishedAt)}` })) }],
     limit: changes.length ? { x: changes.at(-1).index + 0.5, label: "changed here" } : null,
   };
@@ -93,8 +93,8 @@ export class HistoryPage {
     replace(this.list, table("Finished runs, the newest first", ["Ended", "Run", "Outcome", "Took", "Measured"], items.map((run) => {
       const link = RESOURCES[run.kind] && format("run", [RESOURCES[run.kind], run.namespace, run.name]), bad = run.outcome !== "Succeeded";
       return h("tr", {}, h("td", {}, moment(run.finishedAt)), h("td", {}, link ? h("a", { href: link }, `${RESOURCES[run.kind]}/${run.name}`) : run.name, h("span", { class: "space" }, run.namespace)),
-        h("td", { class: bad ? "worse" : "" }, `${bad ? "✗" : "✓"} ${run.outcome}`), h("td", {}, duration(seconds(run.finishedAt) - seconds(run.startedAt))),
-        h("td", {}, (run.measures || []).slice(0, 3).map((m) => `${m.algorithm} ${quantity(m.seconds, "s")}`).join(", ") + ((run.measures || []).length > 3 ? ", …" : "")));
+        h("td", { class: bad ? "worse" : "" }, `${bad ? "✗" : "✓"} ${run.outcome}`), h("td", {}, took(run.startedAt, run.finishedAt)),
+        h("td", {}, (run.measures || []).slice(0, 3).map((m) => `${m.algorithm}${run.measures.length > 1 && (m.inputSize ?? 0) > 0 ? ` (n = ${quantity(m.inputSize, "", 7)})` : ""} ${quantity(m.seconds, "s")}`).join(", ") + ((run.measures || []).length > 3 ? ", …" : "")));
     })));
   }
 }

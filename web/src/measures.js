@@ -214,7 +214,7 @@ export function samplesOf(object, checkpoint, samples) {
   });
 }
 
-const TONES = { faster: "better", better: "better", slower: "worse", worse: "worse" };
+const TONES = { faster: "better", smaller: "better", slower: "worse", larger: "worse" };
 
 export function stripRows(object, result, checkpoint, samples) {
   const spec = object?.spec, sizes = specSizes(spec), taken = samplesOf(object, checkpoint, samples);

@@ -6,7 +6,7 @@
 import { Bar } from "./bar.js";
 import { css, h, replace, setText, toggle } from "./dom.js";
 import * as filter from "./filter.js";
-import { age, duration, eta, keyOf, seconds, step } from "./format.js";
+import { age, eta, keyOf, seconds, step, took } from "./format.js";
 import { format, ofRun } from "./route.js";
 import { MARKS } from "./words.js";
 
@@ -17,8 +17,8 @@ function ends(run, now) {
   if (run.notMoving) return "not moving";
   if (run.life === "running") return eta(run, now);
   if (run.queuePosition) return `place ${run.queuePosition}`;
-  const took = seconds(run.endedAt) - seconds(run.startedAt);
-  return took >= 0 ? `took ${duration(took)}` : "";
+  const time = took(run.startedAt, run.endedAt);
+  return time && `took ${time}`;
 }
 
 class Row {

@@ -61,10 +61,3 @@ function mark(rows, run, now) {
   rows[at].steps ??= run.totalSteps;
   if (rows.length === 1) rows[0].seconds = number(now - seconds(run.startedAt));
 }
-
-// How long phases may be drawn: what is to come without a known duration gets a little of the whole.
-export function shares(rows) {
-  const known = rows.map((row) => row.seconds || 0);
-  const total = known.reduce((a, b) => a + b, 0);
-  return known.map((value) => (total > 0 ? value / total : 0));
-}

@@ -1,6 +1,6 @@
 // What the page says of a run, in words. Pure functions.
 
-import { clock, duration, eta, moment, seconds } from "./format.js";
+import { clock, eta, moment, took } from "./format.js";
 
 export const MARKS = {
   running: "▸", pending: "·", suspended: "‖", scheduled: "◷", succeeded: "✓", failed: "✗", cancelled: "–",
@@ -36,8 +36,8 @@ export function whenDone(run, now) {
     const low = at(run.eta.low), high = at(run.eta.high);
     return `Ends in ${rest}` + (low && high && low !== high ? `, between ${low} and ${high}` : `, at ${at(run.eta.mid)}`);
   }
-  const took = seconds(run.endedAt) - seconds(run.startedAt || run.createdAt);
-  if (run.endedAt) return `Ended ${moment(run.endedAt, now * 1000)}` + (took >= 0 ? `, after ${duration(took)}` : "");
+  const time = took(run.startedAt || run.createdAt, run.endedAt);
+  if (run.endedAt) return `Ended ${moment(run.endedAt, now * 1000)}${time && `, after ${time}`}`;
   if (run.life === "pending") return "Not begun yet";
   return "";
 }
