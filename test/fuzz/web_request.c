@@ -19,7 +19,8 @@ static void check_token(struct str authorization, struct str cookie)
 
 static void check_host(struct str host)
 {
-        char *allowed[] = {"sonde.example.com", "*.sonde.example.org"};
+        char plain[] = "sonde.example.com", pattern[] = "*.sonde.example.org";
+        char *allowed[] = {plain, pattern};
         struct web w = {.loopback = true, .hosts = {.v = allowed, .n = 2, .cap = 2}};
         bool ok = server_host_ok(&w, host);
 
