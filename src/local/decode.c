@@ -2,8 +2,8 @@
  * What Kubernetes' decoder says of values that do not fit their types. Where in the text they are is not told: the text
  * is gone when this is asked.
  */
-#include "local/api_internal.h"
 #include "kube/quantity.h"
+#include "local/api_internal.h"
 
 /* Names that are not just written with a capital. */
 static const char *const GO_NAMES[][2] = {

@@ -17,8 +17,8 @@
  */
 #pragma once
 
-#include "local/node.h"
 #include "kube/quantity.h"
+#include "local/node.h"
 
 enum { NODE_TEXT_MAX = 16 << 20 }; /* of plan.json and state.json */
 

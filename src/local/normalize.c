@@ -4,8 +4,8 @@
  * and times that are no pointers; of all others nothing is written that is empty or zero, unless they are pointers. The
  * tables name those that follow no rule.
  */
-#include "local/api_internal.h"
 #include "kube/quantity.h"
+#include "local/api_internal.h"
 
 /* Scalars that are pointers wherever they are: zero, false and "" are said. */
 static const char *const POINTERS[] = {

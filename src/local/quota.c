@@ -2,8 +2,8 @@
  * ResourceQuotas: what a namespace may hold. status.used is what is known to be used; it grows when something is admitted
  * and is counted again when something goes, or when the quota changes.
  */
-#include "local/api_internal.h"
 #include "kube/quantity.h"
+#include "local/api_internal.h"
 
 #define CONTROLLER "kube-controller-manager"
 

@@ -17,8 +17,8 @@
  */
 #pragma once
 
-#include "local/check.h"
 #include "kube/quantity.h"
+#include "local/check.h"
 #include "local/strategy.h"
 
 #define IMMUTABLE "field is immutable"

@@ -118,6 +118,15 @@ const struct kind *call_kind(struct call *c)
 
 /* ---- life */
 
+static void destroy(struct defer *d)
+{
+        struct call *c = CONTAINER_OF(d, struct call, over);
+
+        arena_wipe(&c->arena); /* a body may have held a token */
+        free(c);
+}
+
+/* At the end of the turn: whoever has answered in the middle of something may still look at what is in the arena. */
 void call_free(struct call *c)
 {
         if (c->web->cfg.history)
@@ -125,8 +134,7 @@ void call_free(struct call *c)
         list_remove(&c->node);
         timer_cancel(&c->timer);
         caller_unref(c->caller);
-        arena_wipe(&c->arena); /* a body may have held a token */
-        free(c);
+        defer_run(c->web->loop, &c->over, destroy);
 }
 
 static void on_timer(struct timer *t)

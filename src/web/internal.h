@@ -120,6 +120,7 @@ struct call {
         void (*next)(struct call *c, const struct kube_answer *answer, const struct err *err);
         void *state; /* the endpoint's, in the arena */
         struct timer timer;
+        struct defer over; /* it is answered, and goes */
 };
 
 void call_begin(struct web *w, struct http_exchange *ex, const struct endpoint *endpoint,

@@ -1,6 +1,6 @@
 /* First: it has a function fail(), of which cmocka makes a macro. */
-#include "local/api_internal.h"
 #include "kube/quantity.h"
+#include "local/api_internal.h"
 
 #include "unit/unit.h"
 
