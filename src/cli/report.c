@@ -83,7 +83,7 @@ static const char *seconds(struct arena *a, double value, double like)
         static const char *const units[] = {"ns", "us", "ms", "s"};
         static const double steps[] = {1e-9, 1e-6, 1e-3, 1};
 
-        return value ? scaled(a, value, like, units, steps, ARRAY_LEN(units)) : "0 s";
+        return value != 0 ? scaled(a, value, like, units, steps, ARRAY_LEN(units)) : "0 s";
 }
 
 static const char *bytes(struct arena *a, double value, double like)
