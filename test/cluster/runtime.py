@@ -44,10 +44,11 @@ def operator(ns):
     return Process(program("test/example-operator"), "--kubeconfig", cluster.kubeconfig, "--namespace", ns)
 
 
-def quiet(p):
-    """Waits until it is idle; returns how many writes it had made."""
-    p.expect(r"idle after \d+ writes", 30, start=max(0, len(p.lines) - 1))
-    return int(p.lines[-1].split()[2])
+def quiet(p, after):
+    """Waits until it is idle, after a line with that text; returns how many writes it had made."""
+    p.expect(after, 30)
+    start = max(i for i, line in enumerate(p.lines) if after in line) + 1
+    return int(p.expect(r"idle after (\d+) writes", 30, start=start).group(1))
 
 
 def creates_and_reports():
@@ -117,7 +118,7 @@ def reports_refusals():
         assert status == 200, body
         cluster.api().patch(path(ns, "r"), {"data": {"a": "2"}})
         wait(lambda: condition(ns, "r", "Stalled").get("reason") == "Refused", 30, "the refusal is told")
-        before = quiet(p)
+        before = quiet(p, "A request cannot be carried out")
         assert "immutable" in condition(ns, "r", "Stalled")["message"]
         make(ns, "other", {"a": "1"}, REQUEST)
         wait(lambda: copied(ns, "other"), 30, "others go on")
