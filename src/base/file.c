@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,16 @@ void fd_close(int fd)
         if (fd >= 0)
                 close(fd);
         errno = saved;
+}
+
+void fd_allow(unsigned n)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= n)
+                return;
+        limit.rlim_cur = MIN((rlim_t)n, limit.rlim_max);
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int fd_set_nonblock(int fd)

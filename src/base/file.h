@@ -22,6 +22,8 @@ int fd_read_all(int fd, const char *name, struct buf *out, struct err *err) _mus
 int fd_write_all(int fd, struct str data, struct err *err) _must_check_;
 int fd_set_nonblock(int fd);
 void fd_close(int fd); /* -1 is allowed; errno stays */
+/* Lets this process have N descriptors open, or as many as it may: what there is must do. */
+void fd_allow(unsigned n);
 
 #define TAKE_FD(fd)                \
         ({                         \

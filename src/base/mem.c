@@ -1,6 +1,9 @@
 #include "base/base.h"
 
+#include <link.h>
+#include <malloc.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -88,6 +91,32 @@ void mem_wipe(void *p, size_t size)
 {
         if (p)
                 explicit_bzero(p, size);
+}
+
+/* What nobody can have written is in its file. */
+static int let_go(struct dl_phdr_info *object, size_t size, void *arg)
+{
+        size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+        for (size_t i = 0; i < object->dlpi_phnum; i++) {
+                const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+                uintptr_t from = (uintptr_t)(object->dlpi_addr + part->p_vaddr), to = from + part->p_memsz;
+                void *start;
+
+                if (part->p_type != PT_LOAD || (part->p_flags & PF_W))
+                        continue;
+                from -= from % page;
+                start = (void *)from; /* NOLINT(performance-no-int-to-ptr) */
+                if (madvise(start, to - from, MADV_DONTNEED) < 0)
+                        return 0; /* it stays, then */
+        }
+        return 0;
+}
+
+void mem_trim(void)
+{
+        malloc_trim(0);
+        dl_iterate_phdr(let_go, NULL);
 }
 
 struct arena_block {

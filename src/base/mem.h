@@ -70,6 +70,12 @@ static inline void free_ptr_p(void *p)
         free(*(void **)p);
 }
 
+/*
+ * Gives back to the system what is free, and code and constants that were needed once, at the start for example: those come
+ * back from the page cache when they are needed again. For a process that is idle for long.
+ */
+void mem_trim(void);
+
 /* Overwrites secrets in a way the compiler may not remove. */
 void mem_wipe(void *p, size_t size);
 

@@ -422,6 +422,20 @@ bool buf_add_unbase64(struct buf *b, struct str s)
         return have == 0;
 }
 
+void buf_add_csv(struct buf *b, const char *text)
+{
+        if (!text[strcspn(text, ",\"\r\n")]) {
+                buf_adds(b, text);
+                return;
+        }
+        buf_addc(b, '"');
+        for (; *text; text++) {
+                buf_adds(b, *text == '"' ? "\"" : "");
+                buf_addc(b, *text);
+        }
+        buf_addc(b, '"');
+}
+
 void buf_add_urlencoded(struct buf *b, struct str s)
 {
         static const char hex[] = "0123456789ABCDEF";

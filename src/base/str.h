@@ -109,6 +109,8 @@ static inline struct str buf_str(const struct buf *b)
 /* Adds S as base64 or percent-encoded (RFC 3986 unreserved characters stay). */
 void buf_add_base64(struct buf *b, struct str s);
 void buf_add_urlencoded(struct buf *b, struct str s);
+/* A field of a CSV file (RFC 4180), in quotes where it needs them. */
+void buf_add_csv(struct buf *b, const char *text);
 /* Decodes base64 (blanks allowed, padding required); false when it is malformed. */
 bool buf_add_unbase64(struct buf *b, struct str s) _must_check_;
 

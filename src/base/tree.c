@@ -17,7 +17,7 @@ static void attach(struct tree_node **place, struct tree_node *parent, struct tr
                 node->parent = parent;
 }
 
-static size_t count_of(const struct tree_node *node)
+static uint32_t count_of(const struct tree_node *node)
 {
         return node ? node->count : 0;
 }
@@ -54,7 +54,8 @@ void tree_add(struct tree *t, struct tree_node *node, struct str key)
                 parent->count++;
                 place = str_cmp(key, parent->key) < 0 ? &parent->left : &parent->right;
         }
-        *node = (struct tree_node){.parent = parent, .key = key, .weight = str_hash(key), .count = 1};
+        *node = (struct tree_node){
+                .parent = parent, .key = key, .weight = (uint32_t)str_hash(key), .count = 1};
         *place = node;
         while (node->parent && node->parent->weight < node->weight)
                 rotate_up(t, node);

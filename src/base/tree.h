@@ -13,8 +13,8 @@
 struct tree_node {
         struct tree_node *left, *right, *parent;
         struct str key;
-        uint64_t weight; /* none is above its parent's */
-        size_t count;    /* of nodes from here on down, with this one */
+        uint32_t weight; /* none is above its parent's */
+        uint32_t count;  /* of nodes from here on down, with this one */
 };
 
 struct tree {

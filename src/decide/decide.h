@@ -41,7 +41,7 @@ enum want_kind {
         WANT_SERIES, /* the same of a series, which is the name */
         WANT_LIST, /* objects with a label selector, which is the name; of a namespaced kind in the request's namespace;
                         at most 5000, and an error when there are more */
-        WANT_ALL, /* the same, in all namespaces */
+        WANT_ALL, /* the same, wherever the operator watches: in all namespaces, or in its one */
         WANT_SCRAPE, /* the text at an address, which is the name: "http://10.0.0.7:9400/metrics", none of a link; at most
                         1 MiB within 3 s */
 };
@@ -69,6 +69,7 @@ struct admission {
         bool admitted;
         size_t position;    /* its place in the queue, from 1; 0: not known yet */
         const char *reason; /* what it waits for, one sentence */
+        usec_t starts;      /* wall time when it will probably begin; 0: not known */
 };
 
 /* How a place is told: "1" to "10", then "10+", "100+", "1000+". */
@@ -124,11 +125,17 @@ enum admission_stand {
 };
 
 enum { ADMISSION_PRIORITY_DEFAULT = 5, ADMISSION_PRIORITY_MAX = 10 };
+/* A request waits in the place of one that was made so much earlier, for each step of priority. */
+#define ADMISSION_PRIORITY_STEP (10 * 60 * USEC_PER_SEC)
+/* In the reason of one whose place is that in its namespace: the exact place of one behind the tenth is found by it. */
+#define ADMISSION_OF_NAMESPACE "runs of a namespace may be under way at once"
 
 struct admission_wish {
         enum admission_stand stand;
         int64_t priority; /* 0 to 10 */
         usec_t since;     /* wall time */
+        /* Of one that holds a slot: wall time when it probably ends (0: not known), and when that was seen. */
+        usec_t ends, now;
 };
 
 enum { WANTS_MAX = 8 };
@@ -143,6 +150,11 @@ struct decision {
         struct admission_wish admission;
         struct want wants[WANTS_MAX];
         size_t n_wants;
+        /*
+         * The run is over, and nothing of it is left to do: its `passing` children need not be remembered. Whatever changes
+         * brings what has changed back, and the next decision makes do without the others.
+         */
+        bool rests;
 };
 
 void decision_done(struct decision *d);
@@ -187,6 +199,7 @@ struct child_kind {
          */
         bool loose;
         bool optional; /* the cluster may not have this kind: then there are none, and making one tells KindNotInstalled */
+        bool passing; /* not looked at any more once a decision `rests` */
 };
 
 struct controller {

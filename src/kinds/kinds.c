@@ -55,6 +55,24 @@ size_t kinds_controllers(const struct kinds_settings *settings, struct controlle
         return n;
 }
 
+static bool has_outcome(const struct json *request)
+{
+        return json_str(json_at(json_at(request, "status"), "run"), "outcome");
+}
+
+static bool is_result(const struct json *object)
+{
+        return true;
+}
+
+bool (*kinds_ended(const struct kube_type *type))(const struct json *object)
+{
+        for (size_t i = 0; i < ARRAY_LEN(table); i++)
+                if (table[i].kind.type == type)
+                        return table[i].kind.result ? is_result : has_outcome;
+        return NULL;
+}
+
 const struct kind *kinds_at(size_t i)
 {
         return i < ARRAY_LEN(table) ? &table[i].kind : NULL;

@@ -52,6 +52,8 @@ enum { KINDS_MAX = 8 };
 
 /* The controller of every kind, in RET, and how many those are. SETTINGS must outlive them. */
 size_t kinds_controllers(const struct kinds_settings *settings, struct controller ret[KINDS_MAX]);
+/* For a cache of one of these types (kube/cache.h): whether an object has ended. NULL: it is another type. */
+bool (*kinds_ended(const struct kube_type *type))(const struct json *object);
 /* All of them, results included: the I-th, NULL behind the last one. */
 const struct kind *kinds_at(size_t i);
 /* Our kind of an object with these two, or NULL. */

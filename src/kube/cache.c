@@ -1,4 +1,5 @@
 #include "kube/kube.h"
+#include "kube/squeeze.h"
 
 enum { INDEXES_MAX = 1 + 4, KEY_MAX = 63 + 1 + 253 };
 
@@ -10,10 +11,13 @@ struct link {
 
 struct entry {
         struct cache_entry pub; /* first: the public pointer is the private one */
+        uint64_t hash;          /* of the object as it was packed */
         uint32_t size;          /* of the block */
         uint32_t packed_at;     /* from there to its end: the object, without what `pub` has */
+        uint32_t packed_n;      /* length of that as it was packed */
         uint32_t round;
         uint16_t key_len;
+        uint8_t squeezed; /* by this dictionary; 0: it is as it was packed */
         struct link links[];
 };
 
@@ -23,6 +27,8 @@ struct cache {
         const char *owner_label;
         size_t n_links; /* owner, then the declared ones */
         void (*project)(struct json *object, struct arena *a);
+        bool (*ended)(const struct json *object);
+        struct squeeze *squeeze; /* NULL: nothing has ended yet */
         struct map by_key, by_uid, by_value[INDEXES_MAX];
         struct json_names *names;
         struct buf packed; /* scratch */
@@ -56,7 +62,7 @@ static struct str entry_key(const struct entry *e)
         return str_n(e->pub.ns, e->key_len);
 }
 
-static struct str entry_packed(const struct entry *e)
+static struct str entry_content(const struct entry *e)
 {
         return str_n((const char *)e + e->packed_at, e->size - e->packed_at);
 }
@@ -196,6 +202,30 @@ static struct entry *entry_new(const struct cache *c, const struct fields *f, st
         return e;
 }
 
+static struct entry *entry_squeezed(struct cache *c, const struct fields *f, struct str packed, bool ended)
+{
+        struct str content = packed;
+        unsigned dictionary = 0;
+        struct entry *e;
+
+        if (ended && !c->squeeze)
+                c->squeeze = xcalloc(1, sizeof(*c->squeeze));
+        if (ended)
+                dictionary = squeeze_text(c->squeeze, packed, &content);
+        e = entry_new(c, f, dictionary ? content : packed);
+        e->packed_n = (uint32_t)packed.n;
+        e->squeezed = (uint8_t)dictionary;
+        e->round = c->round;
+        return e;
+}
+
+/* The content is compared too: after an etcd restore the same version may say something else. */
+static bool is_same(const struct entry *e, const struct fields *f, struct str packed, uint64_t hash)
+{
+        return streq(e->pub.uid, f->uid) && streq(e->pub.rv, f->rv) && e->packed_n == packed.n &&
+               e->hash == hash;
+}
+
 /* What every object carries and nobody decides on. Kind and version are the cache's, and come back in cache_parse(). */
 static void strip(struct json *object)
 {
@@ -269,7 +299,9 @@ static void insert(struct cache *c, struct entry *e, struct entry *before)
 int cache_put(struct cache *c, struct json *object, struct arena *a, bool initial, struct err *err)
 {
         struct entry *before, *e;
+        char key[KEY_MAX];
         struct fields f;
+        uint64_t hash;
 
         if (!json_is(object, JSON_OBJECT))
                 return err_set(err, E_INVALID, "%s from the server is not an object", c->type->kind);
@@ -283,30 +315,45 @@ int cache_put(struct cache *c, struct json *object, struct arena *a, bool initia
         json_pack(c->names, object, &c->packed);
         if (c->packed.overflow)
                 return err_set(err, E_TOO_LARGE, "%s %s/%s is too large", c->type->kind, f.ns, f.name);
-        e = entry_new(c, &f, buf_str(&c->packed));
-        e->round = c->round;
-        before = map_get(&c->by_key, entry_key(e));
-        /* The content is compared too: after an etcd restore the same version may say something else. */
-        if (before && streq(before->pub.uid, e->pub.uid) && streq(before->pub.rv, e->pub.rv) &&
-            str_eq(entry_packed(before), entry_packed(e))) {
+        hash = str_hash(buf_str(&c->packed));
+        before = map_get(&c->by_key, make_key(key, f.ns, f.name));
+        if (before && is_same(before, &f, buf_str(&c->packed), hash)) {
                 before->round = c->round;
-                free(e);
                 return 0;
         }
+        e = entry_squeezed(c, &f, buf_str(&c->packed), c->ended && c->ended(object));
+        e->hash = hash;
         insert(c, e, before);
         notify(c, before ? CACHE_UPDATED : CACHE_ADDED, before, e, initial);
         free(before);
         return 0;
 }
 
-static void remove_entry(struct cache *c, struct entry *e, bool initial)
+static void take_out(struct cache *c, struct entry *e)
 {
         map_remove(&c->by_key, entry_key(e));
         if (map_get(&c->by_uid, str_of(e->pub.uid)) == e)
                 map_remove(&c->by_uid, str_of(e->pub.uid));
         unlink_entry(c, e);
         c->bytes -= e->size;
+}
+
+static void remove_entry(struct cache *c, struct entry *e, bool initial)
+{
+        take_out(c, e);
         notify(c, CACHE_REMOVED, e, NULL, initial);
+        free(e);
+}
+
+void cache_forget(struct cache *c, const char *ns, const char *name, const char *rv)
+{
+        char key[KEY_MAX];
+        struct entry *e = map_get(&c->by_key, make_key(key, ns, name));
+
+        if (!e || !streq(e->pub.rv, rv))
+                return;
+        take_out(c, e);
+        tell_metrics(c, c->by_key.n, c->bytes);
         free(e);
 }
 
@@ -398,8 +445,13 @@ const struct kube_type *cache_type(const struct cache *c)
 
 struct json *cache_parse(const struct cache *c, const struct cache_entry *e, struct arena *a)
 {
-        struct json *j = json_unpack(c->names, entry_packed(CONTAINER_OF(e, struct entry, pub)), a);
+        const struct entry *entry = CONTAINER_OF(e, struct entry, pub);
+        struct str packed = entry_content(entry);
+        struct json *j;
 
+        if (entry->squeezed)
+                packed = squeeze_expand(c->squeeze, packed, entry->squeezed, entry->packed_n);
+        j = json_unpack(c->names, packed, a);
         restore_identity(e, j, a);
         json_set(a, j, "apiVersion", json_string(a, kube_api_version(c->type, a)));
         json_set(a, j, "kind", json_string(a, c->type->kind));
@@ -423,6 +475,7 @@ struct cache *cache_new(const struct cache_config *config)
         c->owner_label = config->owner_label;
         c->n_links = 1 + MIN(config->n_indexes, (size_t)INDEXES_MAX - 1);
         c->project = config->project;
+        c->ended = config->ended;
         c->packed = (struct buf)BUF_INIT(16 << 20);
         c->names = json_names_new();
         if (config->metrics) {
@@ -449,6 +502,7 @@ void cache_free(struct cache *c)
                 map_done(&c->by_value[i]);
         buf_done(&c->packed);
         json_names_free(c->names);
+        squeeze_free(c->squeeze);
         vec_done(&c->listeners);
         free(c);
 }

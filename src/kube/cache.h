@@ -4,6 +4,7 @@
  * One cache holds the objects of one type (and one selector). An entry is one block of memory: its names, uid and
  * resource version, and the object, packed (json/pack.h), without managedFields and the last-applied annotation (and
  * whatever else the cache's projection leaves out). Whoever wants to look inside unpacks it into an arena of his own.
+ * What has ended is squeezed (squeeze.h), which loses nothing.
  * Entries are found by namespace and name, by uid, by the uid of their controlling owner, and by further declared indexes.
  *
  * A listener hears of every change after it was made; what was there before is still readable during the call.
@@ -32,6 +33,8 @@ struct cache_config {
                 *owner_label; /* this label has the owner's uid, instead of ownerReferences; NULL: none has */
         /* May drop what need not be kept (e.g. of terminal objects); not metadata's names, uid, version, owners. */
         void (*project)(struct json *object, struct arena *a);
+        /* It has ended: there may be many of those, and nobody looks at them often. Kept in fewer bytes; may be NULL. */
+        bool (*ended)(const struct json *object);
         struct metrics *metrics; /* may be NULL */
 };
 
@@ -57,6 +60,8 @@ const struct cache_entry *cache_next_owned(const struct cache *c, const struct c
 const struct cache_entry *cache_first_indexed(const struct cache *c, size_t index, const char *value);
 const struct cache_entry *cache_next_indexed(const struct cache *c, size_t index,
                                              const struct cache_entry *e);
+/* Forgets this version of an entry without a word to the listeners; it comes back with its next change, or the next list. */
+void cache_forget(struct cache *c, const char *ns, const char *name, const char *rv);
 /* All entries; *I starts at 0. Nothing may change meanwhile. */
 const struct cache_entry *cache_next(const struct cache *c, size_t *i);
 

@@ -6,6 +6,7 @@
  *   type.h       resource types, their paths, resource versions
  *   client.h     requests with typed errors, retries where they are safe, rate limit
  *   cache.h      objects as compact text with indexes
+ *   squeeze.h    (inside) texts that are alike in few bytes, for the cache
  *   reflector.h  keeps a cache equal to the server
  *   queue.h      keys waiting to be reconciled
  *   lease.h      leader election

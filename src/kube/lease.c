@@ -240,14 +240,22 @@ static void send_request(struct lease *l, enum kube_verb verb, kube_done done)
         l->call = kube_send(l->config.kube, &request, done, l);
 }
 
-/* This round is over without success. */
+/* How long the record of somebody else is still to be believed; 0: not any more, or there is none. */
+static usec_t believed_for(const struct lease *l)
+{
+        usec_t now = clock_boot(loop_clock(l->loop)), until = usec_add(l->seen_at, record_duration(l));
+
+        return !is_ours(l) && *l->leader && now < until ? until - now : 0;
+}
+
+/* This round is over without success. A follower is there when the lease runs out, not up to a pause later. */
 static void again(struct lease *l)
 {
-        usec_t wait = l->config.retry_period;
+        usec_t wait = l->config.retry_period, left = believed_for(l);
 
         if (l->state == FOLLOWING)
                 wait = rng_jitter(loop_rng(l->loop), wait, 120);
-        timer_after(&l->next, wait);
+        timer_after(&l->next, left ? MIN(wait, left) : wait);
 }
 
 static void log_failure(struct lease *l, const char *what, const struct err *err)
@@ -348,8 +356,6 @@ static void send_update(struct lease *l, bool optimistic)
 /* What was just read decides what comes next. */
 static void judge(struct lease *l)
 {
-        usec_t now = clock_boot(loop_clock(l->loop));
-
         tell_leader(l);
         if (l->state == OVER)
                 return;
@@ -360,7 +366,7 @@ static void judge(struct lease *l)
                         finish_release(l);
         } else if (l->state == LEADING && !is_ours(l)) {
                 lose(l, "the lease has another holder");
-        } else if (!is_ours(l) && *l->leader && now < usec_add(l->seen_at, record_duration(l))) {
+        } else if (believed_for(l)) {
                 again(l);
         } else {
                 send_update(l, false);

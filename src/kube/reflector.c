@@ -50,6 +50,7 @@ struct reflector {
         bool expired_once; /* an expired list is repeated at once, but once */
         bool synced, probe_due, got_event;
         bool optional, absent; /* the kind: it may be, it is */
+        bool held;
         uint64_t epoch;
         unsigned failures;
         usec_t heard_at, watch_began_at;
@@ -697,8 +698,18 @@ struct reflector *reflector_new(const struct reflector_config *config)
         init_metrics(r);
         timer_init(&r->timer, r->loop, on_timer);
         timer_init(&r->watchdog, r->loop, on_silence);
-        start(r, LIST);
+        r->held = config->held;
+        if (!r->held)
+                start(r, LIST);
         return r;
+}
+
+void reflector_begin(struct reflector *r)
+{
+        if (!r->held)
+                return;
+        r->held = false;
+        start(r, LIST);
 }
 
 void reflector_free(struct reflector *r)
@@ -741,7 +752,7 @@ bool reflector_absent(const struct reflector *r)
 
 void reflector_hurry(struct reflector *r)
 {
-        if (r->phase == WAITING)
+        if (r->phase == WAITING && !r->held)
                 timer_after(&r->timer, 0);
 }
 

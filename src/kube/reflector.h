@@ -36,6 +36,7 @@ struct reflector_config {
         usec_t watchdog;         /* 0: 100 s */
         bool no_watch_list;      /* start with a plain list */
         bool optional;           /* the server may not have the kind */
+        bool held;               /* asks for nothing before reflector_begin() */
         struct metrics *metrics; /* may be NULL */
         /* The cache is complete for the first time, or again after a new list or the kind's end. May be NULL. Neither of the two may free
          * the reflector. */
@@ -47,6 +48,7 @@ struct reflector_config {
 
 struct reflector *reflector_new(const struct reflector_config *config);
 void reflector_free(struct reflector *r);
+void reflector_begin(struct reflector *r); /* one that is held; nothing of one that has begun */
 
 bool reflector_synced(const struct reflector *r);
 const char *reflector_version(const struct reflector *r); /* last resourceVersion seen, "" at first */

@@ -23,12 +23,26 @@ static void give_back(const struct task *t)
                 admissions_yield(t->rt->op->admissions, &id);
 }
 
+/* From then on it is of use: how long a start takes is seen by this. */
+static void tell_first(const struct task *t)
+{
+        struct operator* o = t->rt->op;
+
+        if (o->decided)
+                return;
+        o->decided = true;
+        LOG_INFO(loop_log(o->cfg.loop), "Carried out the first decision", F_STR("controller", t->rt->c->name),
+                 F_STR("namespace", t->ns), F_STR("name", t->name),
+                 F_UINT("after_ms", usec_sub(loop_now(o->cfg.loop), o->made_at) / USEC_PER_MS));
+}
+
 /*
  * The steps of a decision: what must not exist, what must exist, the status, the events. Each step either has nothing
  * to do or sends one request and goes on from its answer.
  */
 static void finish(struct task *t)
 {
+        tell_first(t);
         if (t->rt->op->admissions)
                 give_back(t);
         for (size_t i = 0; i < t->decision.events.n; i++)
@@ -44,8 +58,10 @@ static void finish(struct task *t)
                 runtime_finished(t, QUEUE_RETRY, RESULT_ERROR);
         } else if (t->stalled_reason)
                 runtime_finished(t, QUEUE_GIVE_UP, RESULT_ERROR);
-        else
+        else {
+                retire(t);
                 runtime_finished(t, QUEUE_OK, t->decision.again_at ? RESULT_REQUEUE_AFTER : RESULT_SUCCESS);
+        }
 }
 
 /* ---- failures */
@@ -245,8 +261,8 @@ static void on_status_written(void *arg, const struct kube_answer *answer, const
         }
         version = carry_version(t, answer);
         expect_version(t->item, &t->rt->sources[0], version);
-        if (version && streq(version, meta_str(t->view.request, "resourceVersion")))
-                settled_remember(t->item, uid, version, t->target_hash); /* all of ours is there already */
+        if (version) /* whatever is there at this version is what the server has made of ours */
+                settled_remember(t->item, uid, version, t->target_hash);
         if (t->stalled_reason)
                 announce_stall(t);
         carry_next(t);
@@ -273,26 +289,48 @@ static void send_status(struct task *t, struct json *status)
         carry_send(t, &r, on_status_written);
 }
 
+static void not_recorded(struct task *t, const char *reason, const char *note, const struct err *err)
+{
+        LOG_ERROR(loop_log(t->rt->op->cfg.loop), "The history does not take a run",
+                  F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns), F_STR("name", t->name),
+                  F_STR("reason", reason), F_ERR(err));
+        events_record(t->rt->events, t->view.request,
+                      &(struct event){.type = EVENT_WARNING, .reason = reason, .note = note});
+}
+
+/* A row that is refused for what is in it is refused the next time, too: the request ends without, and says so for good. */
+static void tell_recorded(struct task *t, const struct err *err)
+{
+        const struct json *before = view_condition(&t->view, "Recorded");
+        const char *note;
+
+        if (!err) {
+                if (streq(json_str(before, "status"), "False")) /* of an earlier attempt */
+                        decide_condition(&t->view, t->decision.status, "Recorded", "True", "Recorded",
+                                         "the history has the run");
+                return;
+        }
+        note = arena_printf(&t->arena,
+                            "the run has ended, but it is not in the history, which refuses it: %s",
+                            err->text);
+        not_recorded(t, "HistoryRefused", note, err);
+        decide_condition(&t->view, t->decision.status, "Recorded", "False", "HistoryRefused", note);
+}
+
 static void on_recorded(void *arg, const struct err *err)
 {
         struct task *t = arg;
 
-        if (err) {
-                LOG_ERROR(loop_log(t->rt->op->cfg.loop),
-                          "The history does not take a run; trying again later",
-                          F_STR("controller", t->rt->c->name), F_STR("namespace", t->ns),
-                          F_STR("name", t->name), F_ERR(err));
-                events_record(
-                        t->rt->events, t->view.request,
-                        &(struct event){.type = EVENT_WARNING,
-                                        .reason = "HistoryUnavailable",
-                                        .note = arena_printf(&t->arena,
-                                                             "the run has ended, but the history does not "
-                                                             "take it: %s",
-                                                             err->text)});
+        if (err && !refused_for_good(err)) {
+                not_recorded(t, "HistoryUnavailable",
+                             arena_printf(&t->arena,
+                                          "the run has ended, but the history does not take it: %s",
+                                          err->text),
+                             err);
                 carry_later(t, 0);
                 return;
         }
+        tell_recorded(t, err);
         t->recorded = true;
         t->step--;
         carry_next(t);
@@ -320,9 +358,13 @@ static bool write_status(struct task *t)
         } else if (!item_ends(t->item, meta_str(req, "uid"))) {
                 status = stall_clear(t, status);
         }
-        if (!status || json_equal(status, json_at(req, "status")))
+        if (!status)
                 return false;
-        /* It differs by what others wrote, or by what the server made of ours: writing it again changed nothing. */
+        if (json_equal(status, json_at(req, "status"))) {
+                settled_forget(t->item, meta_str(req, "uid"));
+                return false;
+        }
+        /* It differs by what others wrote, or by what the server made of ours: writing it again would change nothing. */
         t->target_hash = carry_hash(t, status);
         if (settled_known(t->item, meta_str(req, "uid"), meta_str(req, "resourceVersion"), t->target_hash))
                 return false;

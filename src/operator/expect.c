@@ -106,6 +106,18 @@ void settled_remember(struct item *item, const char *uid, const char *version, c
         s->hash = xstrdup(hash);
 }
 
+void settled_forget(struct item *item, const char *uid)
+{
+        for (struct settled **s = &item->settled; *s; s = &(*s)->next)
+                if (streq((*s)->uid, uid)) {
+                        struct settled *gone = *s;
+
+                        *s = gone->next;
+                        settled_free(gone);
+                        return;
+                }
+}
+
 bool settled_known(const struct item *item, const char *uid, const char *version, const char *hash)
 {
         for (const struct settled *s = item->settled; s; s = s->next)

@@ -223,7 +223,7 @@ static void send_list(struct task *t, const char *from)
         const struct want *want = wanted(t);
         struct kube_request r = {.verb = KUBE_LIST,
                                  .type = want->type,
-                                 .ns = want->kind == WANT_LIST ? t->ns : NULL,
+                                 .ns = want->kind == WANT_LIST ? t->ns : t->rt->op->cfg.ns,
                                  .limit = LIST_PAGE,
                                  .continue_token = from};
 

@@ -113,6 +113,8 @@ size_t operator_queue(const struct operator* o, const char *ns, struct admission
 struct admission_limits operator_limits(const struct operator* o);
 /* The requests of that type, as they are decided from; NULL: no controller has them. It lives as long as the operator. */
 struct cache *operator_cache(const struct operator* o, const struct kube_type *type);
+/* The series of requests, unless they are part of the metrics already, because this one leads. */
+void operator_write_objects(struct operator* o, struct buf *out);
 /* False, with WHY, while a cache is not complete or its watch is silent for more than MAX_AGE. */
 bool operator_ready(const struct operator* o, usec_t max_age, struct buf *why);
 

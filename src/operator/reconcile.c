@@ -128,25 +128,14 @@ static void decide(struct task *t)
 
 static bool is_same_place(const struct admission *a, const struct admission *b)
 {
-        return a->admitted == b->admitted && a->position == b->position && streq(a->reason, b->reason);
-}
-
-static bool is_finished(const struct json *job)
-{
-        json_foreach (c, json_path(job, "status.conditions")) {
-                const char *type = json_str(c, "type");
-
-                if (streq(json_str(c, "status"), "True") &&
-                    (streq(type, "Complete") || streq(type, "Failed")))
-                        return true;
-        }
-        return false;
+        return a->admitted == b->admitted && a->position == b->position && a->starts == b->starts &&
+               streq(a->reason, b->reason);
 }
 
 bool task_runs(const struct task *t)
 {
         for (size_t i = 0; i < t->view.n_children; i++)
-                if (t->view.children[i].type == &KUBE_JOB && !is_finished(t->view.children[i].json))
+                if (t->view.children[i].type == &KUBE_JOB && !retire_job_ended(t->view.children[i].json))
                         return true;
         return false;
 }
@@ -155,7 +144,13 @@ bool task_runs(const struct task *t)
 static struct admission_wish wish_of(const struct task *t, const struct admission_id *id)
 {
         struct admission_wish wish = t->decision.admission;
+        const struct json *status = t->decision.status ? t->decision.status
+                                                       : json_at(t->view.request, "status");
+        struct str ends = json_text(json_path(status, "progress.estimatedCompletion.mid"));
 
+        wish.now = t->view.now;
+        if (!ends.p || !time_parse(ends, &wish.ends))
+                wish.ends = 0;
         if (wish.stand == ADMISSION_HOLDS && !task_runs(t) &&
             (stall_stands(t) || admissions_yielded(t->rt->op->admissions, id)))
                 wish.stand = ADMISSION_WAITS;

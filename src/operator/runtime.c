@@ -1,5 +1,7 @@
 #include "operator/runtime.h"
 
+#include "kinds/kinds.h"
+
 #include <unistd.h>
 
 enum { CONCURRENCY_DEFAULT = 16, KEY_MAX = 63 + 1 + 253 + 1 };
@@ -120,6 +122,11 @@ bool operator_leads(const struct operator* o)
 
 /* ---- the pump: takes requests into work while there is room */
 
+static bool is_passing(const struct source *s)
+{
+        return s->kind && s->kind->passing;
+}
+
 static bool all_synced(const struct runtime *rt)
 {
         for (size_t i = 0; i < rt->n_sources; i++)
@@ -161,7 +168,7 @@ static void pump_runtime(struct runtime *rt)
 struct admission_id runtime_id(const struct task *t)
 {
         return (struct admission_id){.of = t->rt,
-                                     .kind = t->rt->c->name,
+                                     .kind = t->rt->label,
                                      .key = str_of(t->item->key),
                                      .uid = meta_str(t->view.request, "uid")};
 }
@@ -194,7 +201,7 @@ static void await_requests(struct runtime *rt)
 
         while ((e = cache_next(rt->sources[0].cache, &i))) {
                 const struct admission_id id = {
-                        .of = rt, .kind = rt->c->name, .key = request_key(e, text), .uid = e->uid};
+                        .of = rt, .kind = rt->label, .key = request_key(e, text), .uid = e->uid};
 
                 if (id.key.p)
                         admissions_await(rt->op->admissions, &id);
@@ -308,6 +315,19 @@ static void add_all(struct runtime *rt)
                 add_request(rt, e, true);
 }
 
+/*
+ * What does not stay is listed when the rest is there: it is together in memory then, and leaves no holes when it goes.
+ */
+static void begin_passing(struct runtime *rt)
+{
+        for (size_t i = 0; i < rt->n_sources; i++)
+                if (!is_passing(&rt->sources[i]) && !reflector_synced(rt->sources[i].reflector))
+                        return;
+        for (size_t i = 0; i < rt->n_sources; i++)
+                if (is_passing(&rt->sources[i]))
+                        reflector_begin(rt->sources[i].reflector);
+}
+
 static void on_synced(void *arg, bool first)
 {
         struct source *s = arg;
@@ -320,6 +340,7 @@ static void on_synced(void *arg, bool first)
         if (s->absent && !reflector_absent(s->reflector)) /* what waits for the kind need not wait longer */
                 add_all(s->rt);
         s->absent = reflector_absent(s->reflector);
+        begin_passing(s->rt);
         runtime_pump_soon(s->rt->op);
 }
 
@@ -365,6 +386,7 @@ static void start_source(struct runtime *rt, const struct child_kind *kind, cons
                 .ns = rt->op->ns,
                 .label_selector = selector,
                 .optional = kind && kind->optional,
+                .held = kind && kind->passing,
                 .metrics = rt->op->cfg.metrics,
                 .on_synced = on_synced,
                 .arg = s,
@@ -376,6 +398,7 @@ static void start_source(struct runtime *rt, const struct child_kind *kind, cons
                 .metrics = rt->op->cfg.metrics,
         };
 
+        cc.ended = cc.type == &KUBE_JOB ? retire_job_ended : kinds_ended(cc.type);
         *s = (struct source){.rt = rt, .type = cc.type, .kind = kind, .cache = cache_new(&cc)};
         s->through = kind ? kind->through : -1;
         cache_listen(s->cache, rt->n_sources ? on_child : on_request, s);
@@ -383,6 +406,14 @@ static void start_source(struct runtime *rt, const struct child_kind *kind, cons
         rt->n_sources++;
         rc.cache = s->cache;
         s->reflector = reflector_new(&rc);
+}
+
+static const char *label_of(const struct controller *c)
+{
+        for (size_t i = 0; kinds_at(i); i++)
+                if (kinds_at(i)->type == c->type)
+                        return kinds_at(i)->label;
+        return c->name;
 }
 
 static void start_runtime(struct operator* o, struct runtime *rt, const struct controller *c)
@@ -399,7 +430,7 @@ static void start_runtime(struct operator* o, struct runtime *rt, const struct c
         _cleanup_(free_ptr) char *reporter = xasprintf("sonde.dev/%s", c->name);
         _cleanup_(free_ptr) char *selector = xasprintf(OPERATOR_LABEL_CONTROLLER "=%s", c->name);
 
-        *rt = (struct runtime){.op = o, .c = c};
+        *rt = (struct runtime){.op = o, .c = c, .label = label_of(c)};
         ec.controller = reporter;
         rt->manager = xasprintf("sonde-%s", c->name);
         rt->queue = queue_new(o->cfg.loop, &qc);
@@ -424,6 +455,7 @@ struct operator* operator_new(const struct operator_config *config)
         struct operator* o = xcalloc(1, sizeof(*o));
 
         o->cfg = *config;
+        o->made_at = loop_now(config->loop);
         o->ns = xstrdup(config->ns);
         o->instance = config->instance ? xstrdup(config->instance) : host_name();
         o->runtimes = xcalloc(config->n_controllers, sizeof(*o->runtimes));

@@ -7,6 +7,7 @@
  *   scrape.c     the same, of an address in the cluster
  *   carry.c      one decision: the writes, one after the other
  *   child.c      one object that must exist, and its status: create, apply, or nothing
+ *   retire.c     what need not be remembered of a request that rests
  *   stall.c      what carrying out has run into, told on the request
  *   ownership.c  which of an object's fields are ours
  *   expect.c     what the cache has yet to see
@@ -35,6 +36,7 @@ struct source {
 struct runtime {
         struct operator* op;
         const struct controller *c;
+        const char *label; /* what people call its kind: "ap" */
         struct queue *queue;
         struct events *events;
         char *manager;                              /* of fields: sonde-NAME */
@@ -62,6 +64,8 @@ struct operator
         bool awaits_all;               /* the requests that were there are awaited by them */
         struct timer await;            /* asks whether they can be */
         usec_t led_at;
+        usec_t made_at; /* the first decision is told, with how long after this it was */
+        bool decided;
         struct object_metrics *objects; /* NULL without metrics */
 };
 
@@ -191,6 +195,14 @@ const char *carry_version(struct task *t, const struct kube_answer *answer); /* 
 /* child.c: true when a request is under way, which leads to carry_next() */
 bool child_ensure(struct task *t, struct must_exist *e);
 
+/* retire.c */
+/*
+ * After a decision that was carried out, or had nothing to write. Does nothing unless it `rests`, deletes nothing, and the
+ * caches have seen all that was written.
+ */
+void retire(struct task *t);
+bool retire_job_ended(const struct json *job);
+
 /* stall.c */
 void stall(struct task *t, const char *reason, const char *message);
 /* True: it was noted, and what is left is gone on with. False: it may pass by itself. */
@@ -213,5 +225,6 @@ void expect_gone(struct item *item, struct source *source, const char *uid);
 bool expectations_met(struct item *item);
 void expectations_clear(struct item *item);
 void settled_remember(struct item *item, const char *uid, const char *version, const char *hash);
+void settled_forget(struct item *item, const char *uid);
 bool settled_known(const struct item *item, const char *uid, const char *version, const char *hash);
 void settled_clear(struct item *item);

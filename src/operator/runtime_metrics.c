@@ -17,6 +17,13 @@ static const struct metric_family errors_family = {
 static const struct metric_family terminal_family = {
         "controller_runtime_terminal_reconcile_errors_total",
         "Total number of terminal reconciliation errors per controller.", METRIC_COUNTER, controller_label};
+/* Rules made for controllers in Go may ask for these two. A decision here has no panic, and no time limit: they stay 0. */
+static const struct metric_family panics_family = {"controller_runtime_reconcile_panics_total",
+                                                   "Total number of reconciliation panics per controller.",
+                                                   METRIC_COUNTER, controller_label};
+static const struct metric_family timeouts_family = {
+        "controller_runtime_reconcile_timeouts_total",
+        "Total number of reconciliation timeouts per controller.", METRIC_COUNTER, controller_label};
 static const struct metric_family seconds_family = {"controller_runtime_reconcile_time_seconds",
                                                     "Length of time per reconciliation per controller.",
                                                     METRIC_HISTOGRAM,
@@ -73,6 +80,12 @@ void operator_metrics_init(struct operator* o)
         metrics_on_collect(o->cfg.metrics, collect, o);
 }
 
+void operator_write_objects(struct operator* o, struct buf *out)
+{
+        if (o->objects && !operator_leads(o))
+                object_metrics_write(o->objects, out);
+}
+
 void operator_metrics_done(struct operator* o)
 {
         if (o->cfg.metrics)
@@ -91,6 +104,8 @@ void runtime_metrics_init(struct runtime *rt)
                 rt->results[i] = metrics_get(m, &results_family, (const char *[]){rt->c->name, results[i]});
         rt->errors = metrics_get(m, &errors_family, name);
         rt->terminal_errors = metrics_get(m, &terminal_family, name);
+        (void)metrics_get(m, &panics_family, name);
+        (void)metrics_get(m, &timeouts_family, name);
         rt->seconds = metrics_get(m, &seconds_family, name);
         rt->active = metrics_get(m, &active_family, name);
         metric_set(metrics_get(m, &max_family, name), runtime_limit(rt));

@@ -14,6 +14,38 @@ static void test_arena_reset_keeps_the_largest_block(void **state)
         assert_string_equal(arena_printf(&a, "%s-%d", "x", 7), "x-7");
 }
 
+static long resident_pages(void)
+{
+        _cleanup_(buf_done) struct buf text = BUF_INIT(256);
+        struct err err = ERR_INIT;
+        struct str rest, size;
+        uint64_t pages = 0;
+
+        assert_int_equal(file_read("/proc/self/statm", &text, &err), 0);
+        rest = buf_str(&text);
+        size = str_split(&rest, ' ');
+        assert_true(size.n && str_to_u64(str_split(&rest, ' '), &pages));
+        return (long)pages;
+}
+
+/* What was freed and what only a start needs is not resident any more, and all goes on from the files. */
+static void test_what_is_not_in_use_is_given_back(void **state)
+{
+        enum { PIECES = 256, PIECE = 16 * 1024 };
+        char *pieces[PIECES];
+        long before, after;
+
+        for (size_t i = 0; i < PIECES; i++)
+                pieces[i] = memset(xmalloc(PIECE), 1, PIECE);
+        for (size_t i = 0; i < PIECES - 1; i++) /* the last one keeps the heap from shrinking by itself */
+                free(pieces[i]);
+        before = resident_pages();
+        mem_trim();
+        after = resident_pages();
+        assert_true(after < before);
+        free(pieces[PIECES - 1]);
+}
+
 static void test_err_wrap_puts_context_in_front(void **state)
 {
         struct err e = ERR_INIT;
@@ -328,6 +360,7 @@ static void test_wall_times_as_boot_times(void **state)
 
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena_reset_keeps_the_largest_block),
+        cmocka_unit_test(test_what_is_not_in_use_is_given_back),
         cmocka_unit_test(test_err_wrap_puts_context_in_front),
         cmocka_unit_test(test_str_numbers),
         cmocka_unit_test(test_str_split),

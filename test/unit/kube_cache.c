@@ -179,6 +179,106 @@ static void test_objects_without_identity_are_refused(void **state)
         assert_int_equal(cache_count(c), 0);
 }
 
+/* ---- what has ended */
+
+static bool is_done(const struct json *object)
+{
+        return json_bool(object, "done", false);
+}
+
+/* An object of about 4 kB, like its neighbours but for its numbers. */
+static struct json *result(struct arena *a, unsigned i, unsigned rv, bool done)
+{
+        struct json *samples = json_array(a);
+
+        for (unsigned k = 0; k < 100; k++)
+                json_append(samples, json_build(a, "{'duration': %lld, 'state': 'measured'}",
+                                                (long long)(1000 + (i * 7919 + k * 104729) % 1000)));
+        return json_build(a,
+                          "{'metadata': {'namespace': 'ns', 'name': %s, 'uid': %s, 'resourceVersion': %s}, "
+                          "'done': %p, 'samples': %p}",
+                          arena_printf(a, "r%u", i), arena_printf(a, "u%u", i), arena_printf(a, "%u", rv),
+                          (void *)json_truth(a, done), (void *)samples);
+}
+
+static void put_result(struct cache *c, unsigned i, unsigned rv, bool done)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        assert_int_equal(cache_put(c, result(&a, i, rv, done), &a, false, NULL), 0);
+}
+
+static bool is_result(struct cache *c, unsigned i, unsigned rv, bool done)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        char name[16];
+
+        snprintf(name, sizeof(name), "r%u", i);
+        return json_equal(json_at(cache_parse(c, cache_get(c, "ns", name), &a), "samples"),
+                          json_at(result(&a, i, rv, done), "samples"));
+}
+
+static void test_what_has_ended_is_kept_in_fewer_bytes(void **state)
+{
+        static const struct cache_config config = {.type = &KUBE_CONFIGMAP, .ended = is_done};
+        _cleanup_(cache_free) struct cache *c = cache_new(&config);
+        struct seen seen = {""};
+        size_t whole;
+
+        for (unsigned i = 0; i < 100; i++)
+                put_result(c, i, 1, false);
+        whole = cache_bytes(c);
+        for (unsigned i = 0; i < 100; i++)
+                put_result(c, i, 2, true);
+        assert_true(cache_bytes(c) < whole / 3);
+        for (unsigned i = 0; i < 100; i++)
+                assert_true(is_result(c, i, 2, true));
+        cache_listen(c, listen, &seen);
+        for (unsigned i = 0; i < 100; i++)
+                put_result(c, i, 2, true);
+        assert_string_equal(seen.text, ""); /* it is known as the same */
+        put_result(c, 7, 3, false);
+        assert_string_equal(seen.text, "updated r7 2>3; ");
+        assert_true(is_result(c, 7, 3, false));
+}
+
+/* As after a restore of etcd. */
+static void test_the_same_version_may_say_something_else(void **state)
+{
+        static const struct cache_config config = {.type = &KUBE_CONFIGMAP, .ended = is_done};
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        _cleanup_(cache_free) struct cache *c = cache_new(&config);
+        struct json *other = result(&a, 8, 2, true), *meta = json_at(other, "metadata");
+        struct seen seen = {""};
+
+        put_result(c, 7, 2, true);
+        cache_listen(c, listen, &seen);
+        json_set(&a, meta, "name", json_string(&a, "r7"));
+        json_set(&a, meta, "uid", json_string(&a, "u7"));
+        assert_int_equal(cache_put(c, other, &a, false, NULL), 0);
+        assert_string_equal(seen.text, "updated r7 2>2; ");
+        put_result(c, 7, 2, true);
+        assert_true(is_result(c, 7, 2, true));
+}
+
+static void test_what_is_forgotten_comes_back_with_its_next_change(void **state)
+{
+        struct seen seen = {""};
+        _cleanup_(cache_free) struct cache *c = new_cache(&seen);
+
+        put(c, "a", "u1", "5", "own", "red");
+        cache_forget(c, "ns", "a", "4"); /* another version than that */
+        cache_forget(c, "ns", "b", "5");
+        assert_int_equal(cache_count(c), 1);
+        cache_forget(c, "ns", "a", "5");
+        assert_int_equal(cache_count(c), 0);
+        assert_int_equal(cache_bytes(c), 0);
+        assert_null(cache_first_owned(c, "own"));
+        cache_remove(c, "ns", "a");
+        put(c, "a", "u1", "6", "own", "red");
+        assert_string_equal(seen.text, "added a >5; added a >6; ");
+}
+
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_objects_are_kept_small_and_come_back_whole),
         cmocka_unit_test(test_listeners_hear_of_changes_only),
@@ -186,6 +286,9 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_new_object_of_the_same_name_is_another),
         cmocka_unit_test(test_a_list_removes_what_it_does_not_name),
         cmocka_unit_test(test_objects_without_identity_are_refused),
+        cmocka_unit_test(test_what_has_ended_is_kept_in_fewer_bytes),
+        cmocka_unit_test(test_the_same_version_may_say_something_else),
+        cmocka_unit_test(test_what_is_forgotten_comes_back_with_its_next_change),
 };
 
 UNIT_MAIN(tests)

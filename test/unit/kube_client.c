@@ -391,6 +391,27 @@ static void the_same_credentials_are_not_tried_again(void **state)
         api_quiet(&rig->api);
 }
 
+/* Whoever asks in somebody's name gets that one's answer: our own credentials stay out of it. */
+static void a_requests_own_token_takes_the_place_of_ours(void **state)
+{
+        struct rig *rig = *state;
+        struct request *q;
+
+        rig->api.config.token = xstrdup("ours");
+        begin(&rig->r[0], (struct kube_request){.verb = KUBE_GET, .token = "theirs"});
+        q = api_next(&rig->api, "GET", MAP);
+        assert_string_equal(q->authorization, "Bearer theirs");
+        api_refuse(q, 401, "Unauthorized", NULL); /* nor is it asked again with ours */
+        assert_ended(&rig->r[0], E_AUTH, NULL);
+        api_quiet(&rig->api);
+        assert_null(strstr(rig->r[0].err.text, "theirs"));
+        begin(&rig->r[1], (struct kube_request){.verb = KUBE_GET});
+        q = api_next(&rig->api, "GET", MAP);
+        assert_string_equal(q->authorization, "Bearer ours");
+        api_answer(q, 200, "{}");
+        assert_ended(&rig->r[1], E_OK, "");
+}
+
 /* A plugin that hangs must not hold a call for longer than its own time. */
 static void waiting_for_credentials_has_an_end(void **state)
 {
@@ -752,6 +773,7 @@ static const struct CMUnitTest tests[] = {
         TEST(undeclared_fields_are_refused, setup),
         TEST(refused_credentials_are_renewed_once, setup),
         TEST(the_same_credentials_are_not_tried_again, setup),
+        TEST(a_requests_own_token_takes_the_place_of_ours, setup),
         TEST(waiting_for_credentials_has_an_end, setup),
         TEST(may_send_is_asked_every_time, setup),
         TEST(names_must_be_there, setup),

@@ -31,6 +31,22 @@ static void list_then_watch(void **state)
         assert_string_equal(cached(r), "a,b,c");
 }
 
+static void one_that_is_held_asks_for_nothing(void **state)
+{
+        struct rig *r = *state;
+
+        r->reflector = reflector_new(
+                &(struct reflector_config){.kube = r->api.kube, .cache = r->cache, .held = true});
+        reflector_hurry(r->reflector);
+        pass(r, 200 * SEC);
+        api_quiet(&r->api);
+        assert_false(reflector_synced(r->reflector));
+        reflector_begin(r->reflector);
+        reflector_begin(r->reflector);
+        api_next(&r->api, "GET", PATH);
+        api_quiet(&r->api);
+}
+
 static void empty_list_of_go(void **state)
 {
         struct rig *r = *state;
@@ -649,6 +665,7 @@ static void freed_in_every_phase(void **state)
 
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(list_then_watch, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_is_held_asks_for_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(empty_list_of_go, setup, teardown),
         cmocka_unit_test_setup_teardown(list_expired_is_repeated_once_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(list_too_large_becomes_consistent, setup, teardown),

@@ -33,6 +33,7 @@ struct mind {
         unsigned wants;     /* look-ups of one more object each time */
         const char *shape;  /* priors of it are wanted first; NULL: none */
         bool row;           /* to be recorded before the status */
+        bool rests;         /* its child is looked at no more */
         unsigned decisions;
         unsigned prior_runs;     /* that the last priors came from */
         const char *series[10];  /* wanted, all at once */
@@ -61,6 +62,7 @@ static inline void plan(const struct view *v, struct decision *d)
 
         m->decisions++;
         m->clock->boot += m->costs;
+        d->rests = m->rests;
         if (m->child)
                 decide_exist(d, &KUBE_CONFIGMAP,
                              json_build(v->arena, "{'metadata': {'name': %s}, 'data': {'v': %s}}", name,
@@ -242,8 +244,14 @@ static inline void begin_with(struct rig *r, const char *items, const char *maps
         if (!r->wait_to_lead)
                 operator_lead(r->op);
         api_refuse(api_find(&r->api, "GET", SAMPLES), 422, "Invalid", NULL); /* no WatchList here */
+        if (r->kinds[0].passing) {
+                turns(r);
+                assert_null(api_waiting(&r->api, "GET", children)); /* not before the rest is there */
+                list_of(api_find(&r->api, "GET", SAMPLES), "Sample", items);
+        }
         api_refuse(api_find(&r->api, "GET", children), 422, "Invalid", NULL);
-        list_of(api_find(&r->api, "GET", SAMPLES), "Sample", items);
+        if (!r->kinds[0].passing)
+                list_of(api_find(&r->api, "GET", SAMPLES), "Sample", items);
         list_of(api_find(&r->api, "GET", children), r->kinds[0].type->kind, maps);
         r->watch = api_find(&r->api, "GET", SAMPLES);
         r->maps_watch = api_find(&r->api, "GET", children);

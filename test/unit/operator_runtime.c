@@ -53,6 +53,30 @@ static void status_that_cannot_be_had(void **state)
         api_find(&r->api, "PATCH", IN_NS "/s/status");
 }
 
+/* The server leaves a field out and counts the write as a change all the same, as with a CRD that does not have the field. */
+static void status_that_is_pruned(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct request *q;
+
+        r->mind.status = "{'done': true, 'newer': 1}";
+        begin(r);
+        q = api_find(&r->api, "PATCH", IN_NS "/s/status");
+        api_answer(q, 200, sample(&a, "s", 102, "{\"done\":true}"));
+        say(r, r->watch, "MODIFIED", sample(&a, "s", 102, "{\"done\":true}"));
+        pass(r, 10 * SEC);
+        assert_int_equal(r->mind.decisions, 2);
+        assert_true(list_empty(&r->api.waiting));
+        say(r, r->watch, "MODIFIED",
+            sample(&a, "s", 103, "{}")); /* somebody took it away: it is told once more */
+        q = api_find(&r->api, "PATCH", IN_NS "/s/status");
+        api_answer(q, 200, sample(&a, "s", 104, "{\"done\":true,\"newer\":1}"));
+        say(r, r->watch, "MODIFIED", sample(&a, "s", 104, "{\"done\":true,\"newer\":1}"));
+        assert_true(operator_idle(r->op));
+        assert_int_equal(r->op->runtimes[0].items.n, 0); /* and nothing is left to remember */
+}
+
 /* ---- the wrong answer */
 
 /* The ConfigMap of an earlier plan; EXTRA: more of its metadata. */
@@ -454,6 +478,31 @@ static void deletes_carry_the_uid(void **state)
         assert_true(list_empty(&r->api.waiting));
 }
 
+/* What rests is not remembered, unless something is to be done about it; a change brings it back for one decision. */
+static void what_rests_is_forgotten(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct cache *maps;
+
+        r->kinds[0].passing = true;
+        begin_with(r, sample(&a, "s", 10, NULL), old_map(&a, ""));
+        maps = r->op->runtimes[0].sources[1].cache;
+        pass(r, SEC);
+        assert_int_equal(cache_count(maps), 1);
+        r->mind.rests = true;
+        say(r, r->watch, "MODIFIED", sample(&a, "s", 120, NULL));
+        pass(r, SEC);
+        assert_int_equal(r->mind.decisions, 2);
+        assert_int_equal(cache_count(maps), 0);
+        r->mind.rests = false;
+        say(r, r->maps_watch, "MODIFIED", map_of(&a, old_map(&a, ""), "s", 130));
+        pass(r, SEC);
+        assert_int_equal(r->mind.decisions, 3);
+        assert_int_equal(cache_count(maps), 1);
+        assert_true(list_empty(&r->api.waiting));
+}
+
 /* What is gone already is no failure; what cannot be deleted now is tried again; what is forbidden is an event as well. */
 static void a_delete_that_fails_is_tried_again(void **state)
 {
@@ -519,6 +568,7 @@ static void labels_of_the_plan(void **state)
 static const struct CMUnitTest tests[] = {
         TEST(one_create_one_status),
         TEST(status_that_cannot_be_had),
+        TEST(status_that_is_pruned),
         TEST(nothing_is_applied_blindly),
         TEST(strangers_are_left_alone),
         TEST(refusals_are_told_and_not_repeated),
@@ -536,6 +586,7 @@ static const struct CMUnitTest tests[] = {
         TEST(unwatched_kinds_follow_the_plan),
         TEST(what_is_settled_is_bounded),
         TEST(deletes_carry_the_uid),
+        TEST(what_rests_is_forgotten),
         TEST(a_delete_that_fails_is_tried_again),
         TEST(labels_of_the_plan),
 };
