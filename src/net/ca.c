@@ -25,15 +25,28 @@ static bool add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
 
 /* Who signs, and for how long. */
 struct issuer {
-        X509 *cert; /* NULL: itself */
-        EVP_PKEY *key;
+        X509 *cert;    /* NULL: itself */
+        EVP_PKEY *key; /* NULL: its own */
         unsigned days;
 };
 
+/* A server's for NAMES, or an authority (NULL). */
+static bool add_purpose(X509 *cert, X509 *issuer, const char *names)
+{
+        if (!names)
+                return add_extension(cert, issuer, NID_basic_constraints, "critical,CA:TRUE") &&
+                       add_extension(cert, issuer, NID_key_usage, "critical,keyCertSign,cRLSign");
+        return add_extension(cert, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
+               add_extension(cert, issuer, NID_key_usage, "critical,digitalSignature") &&
+               add_extension(cert, issuer, NID_ext_key_usage, "serverAuth") &&
+               add_extension(cert, issuer, NID_authority_key_identifier, "keyid") &&
+               add_extension(cert, issuer, NID_subject_alt_name, names);
+}
+
 static X509 *make_cert(const char *name, EVP_PKEY *key, const struct issuer *by, const char *names)
 {
-        X509 *issuer = by->cert;
         _cleanup_(X509_free) X509 *cert = X509_new();
+        X509 *issuer = by->cert ? by->cert : cert;
         uint64_t serial = 0;
         X509_NAME *subject = cert ? X509_get_subject_name(cert) : NULL;
 
@@ -46,22 +59,12 @@ static X509 *make_cert(const char *name, EVP_PKEY *key, const struct issuer *by,
             !X509_set_pubkey(cert, key) ||
             !X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1,
                                         0) ||
-            !X509_set_issuer_name(cert, issuer ? X509_get_subject_name(issuer) : subject))
+            !X509_set_issuer_name(cert, X509_get_subject_name(issuer)))
                 return NULL;
-        if (!add_extension(cert, issuer ? issuer : cert, NID_subject_key_identifier, "hash"))
+        if (!add_extension(cert, issuer, NID_subject_key_identifier, "hash") ||
+            !add_purpose(cert, issuer, names))
                 return NULL;
-        if (names) {
-                if (!add_extension(cert, issuer, NID_basic_constraints, "critical,CA:FALSE") ||
-                    !add_extension(cert, issuer, NID_key_usage, "critical,digitalSignature") ||
-                    !add_extension(cert, issuer, NID_ext_key_usage, "serverAuth") ||
-                    !add_extension(cert, issuer, NID_authority_key_identifier, "keyid") ||
-                    !add_extension(cert, issuer, NID_subject_alt_name, names))
-                        return NULL;
-        } else if (!add_extension(cert, cert, NID_basic_constraints, "critical,CA:TRUE") ||
-                   !add_extension(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign")) {
-                return NULL;
-        }
-        return X509_sign(cert, by->key, EVP_sha256()) ? TAKE_PTR(cert) : NULL;
+        return X509_sign(cert, by->key ? by->key : key, EVP_sha256()) ? TAKE_PTR(cert) : NULL;
 }
 
 static char *bio_text(BIO *bio)
@@ -86,27 +89,40 @@ static char *key_pem(EVP_PKEY *key)
         return bio && PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL) ? bio_text(bio) : NULL;
 }
 
-static void alt_names(const char *host, struct buf *out)
+static void alt_name(const char *host, struct buf *out)
 {
         struct in6_addr any;
         bool address = inet_pton(AF_INET, host, &any) == 1 || inet_pton(AF_INET6, host, &any) == 1;
 
-        buf_printf(out, "DNS:localhost,IP:127.0.0.1,IP:::1,%s:%s", address ? "IP" : "DNS", host);
+        buf_printf(out, ",%s:%s", address ? "IP" : "DNS", host);
+}
+
+static void tell_fingerprint(const X509 *cert, char out[FINGERPRINT_MAX])
+{
+        unsigned char hash[FINGERPRINT_MAX / 3] = {0};
+
+        X509_digest(cert, EVP_sha256(), hash, NULL);
+        for (size_t i = 0; i < sizeof(hash); i++)
+                snprintf(out + 3 * i, 4, i + 1 < sizeof(hash) ? "%02X:" : "%02X", hash[i]);
 }
 
 /* A certificate of that name and its key, both signed and written. */
 static bool issue(const char *name, const char *names, const struct issuer *by, char **ret_cert,
-                  char **ret_key)
+                  char **ret_key, char fingerprint[FINGERPRINT_MAX])
 {
         _cleanup_(EVP_PKEY_free) EVP_PKEY *key = EVP_EC_gen("P-256");
         _cleanup_(X509_free) X509 *cert = key ? make_cert(name, key, by, names) : NULL;
 
         if (!cert)
                 return false;
+        if (fingerprint)
+                tell_fingerprint(cert, fingerprint);
         *ret_cert = cert_pem(cert);
         *ret_key = key_pem(key);
         return *ret_cert && *ret_key;
 }
+
+static const char HERE[] = "DNS:localhost,IP:127.0.0.1,IP:::1";
 
 int ca_make(const char *name, const char *host, unsigned days, struct ca *ret, struct err *err)
 {
@@ -117,14 +133,37 @@ int ca_make(const char *name, const char *host, unsigned days, struct ca *ret, s
         _cleanup_(buf_done) struct buf names = BUF_INIT(1024);
 
         *ret = (struct ca){0};
-        alt_names(host, &names);
+        buf_adds(&names, HERE);
+        alt_name(host, &names);
         by.cert = ca;
         if (ca && buf_cstr(&names) && (ret->ca = cert_pem(ca)) &&
-            issue(name, buf_cstr(&names), &by, &ret->cert, &ret->key) &&
-            issue("client", "DNS:client", &by, &ret->client_cert, &ret->client_key))
+            issue(name, buf_cstr(&names), &by, &ret->cert, &ret->key, ret->fingerprint) &&
+            issue("client", "DNS:client", &by, &ret->client_cert, &ret->client_key, NULL))
                 return 0;
         ca_done(ret);
         return err_set(err, E_TLS, "cannot make a certificate for '%s'", host);
+}
+
+int ca_make_own(const char *name, const char *const *hosts, size_t n_hosts, unsigned days, struct ca *ret,
+                struct err *err)
+{
+        _cleanup_(buf_done) struct buf names = BUF_INIT(64 << 10);
+
+        *ret = (struct ca){0};
+        buf_adds(&names, HERE);
+        for (size_t i = 0; i < n_hosts; i++)
+                if (hosts[i][strspn(hosts[i],
+                                    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*:")])
+                        return err_set(err, E_CONFIG, "'%s' is no name of a host that a certificate can have",
+                                       hosts[i]);
+                else
+                        alt_name(hosts[i], &names);
+        if (buf_cstr(&names) && issue(name, buf_cstr(&names), &(struct issuer){.days = days}, &ret->cert,
+                                      &ret->key, ret->fingerprint))
+                return 0;
+        ca_done(ret);
+        return err_set(err, E_TLS, "cannot make a certificate for the names '%s'",
+                       buf_cstr(&names) ? buf_cstr(&names) : "");
 }
 
 static void wipe(char *secret)

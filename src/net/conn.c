@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 /* A peer that sends without end must not starve the others. */
-enum { READS_A_TURN = 4, TLS_RECORD = 16384 };
+enum { READS_A_TURN = 4, TLS_RECORD = 16384, TLS_HANDSHAKE = 0x16 };
 
 static void conn_ready(struct io *io, uint32_t events);
 
@@ -273,11 +273,34 @@ void conn_shut(struct conn *c)
 
 /* ---- events */
 
+/* True: no byte has come that would tell, or it did, and is no TLS. Only the first byte of all tells. */
+static bool needs_no_handshake(struct conn *c)
+{
+        unsigned char first;
+        ssize_t n = recv(c->fd, &first, 1, MSG_PEEK);
+
+        if (n < 0 && errno == EAGAIN) {
+                io_set(&c->io, EPOLLIN);
+                return true;
+        }
+        c->or_plain = false;
+        if (n != 1 || first == TLS_HANDSHAKE)
+                return false;
+        tls_session_free(TAKE_PTR(c->tls));
+        c->handshaking = false;
+        set_interest(c, true);
+        c->ops->on_open(c, NULL);
+        return true;
+}
+
 static void handshake(struct conn *c)
 {
         struct err err = ERR_INIT;
-        int r = tls_handshake(c->tls, &err);
+        int r;
 
+        if (c->or_plain && needs_no_handshake(c))
+                return;
+        r = tls_handshake(c->tls, &err);
         if (r == TLS_AGAIN) {
                 io_set(&c->io, EPOLLIN | (tls_wants_write(c->tls) ? (uint32_t)EPOLLOUT : 0));
                 return;

@@ -13,7 +13,7 @@
 struct conn;
 
 struct conn_ops {
-        /* The TLS handshake is done. ERR: it failed. Not called for plain connections. */
+        /* The TLS handshake is done, or needless (or_plain). ERR: it failed. Not called where TLS was not begun. */
         void (*on_open)(struct conn *c, const struct err *err);
         void (*on_data)(struct conn *c, struct str data);
         /* The peer will send no more. ERR: not in an orderly way. */
@@ -34,11 +34,12 @@ struct conn {
         size_t out_at;
         int fd; /* -1: closed */
         bool handshaking, paused, broken, ended, tls_read_wants_write;
-        bool stuck;        /* the kernel did not take all that was sent: EPOLLOUT says when to go on */
-        bool want_hup;     /* EPOLLRDHUP */
-        bool timed;        /* see conn_time() */
-        bool stamping;     /* the kernel was asked for its stamps */
-        bool stamped;      /* `received` is one of them */
+        bool stuck;    /* the kernel did not take all that was sent: EPOLLOUT says when to go on */
+        bool want_hup; /* EPOLLRDHUP */
+        bool or_plain; /* servers: a peer that begins with anything but a handshake is served without TLS */
+        bool timed;    /* see conn_time() */
+        bool stamping; /* the kernel was asked for its stamps */
+        bool stamped;  /* `received` is one of them */
         uint64_t received; /* when the bytes at hand came, of clock_boot_ns(); 0: none yet, or not timed */
 };
 

@@ -32,6 +32,11 @@ struct loop *http_loop(const struct http_exchange *ex)
         return conn_of(ex)->server->loop;
 }
 
+bool http_is_plain(const struct http_exchange *ex)
+{
+        return !conn_of(ex)->conn.tls;
+}
+
 struct str http_client_subject(const struct http_exchange *ex)
 {
         struct server_conn *sc = conn_of(ex);
@@ -193,6 +198,50 @@ void http_reply_headers(struct http_exchange *ex, int status, const struct http_
         answer(ex, status, headers, NULL, body);
 }
 
+void http_reply_shared(struct http_exchange *ex, int status, const struct http_headers *headers,
+                       struct http_text *text)
+{
+        struct server_conn *sc = conn_of(ex);
+
+        if (ex->state != EX_OPEN)
+                return;
+        ex->state = EX_DONE;
+        ex->on_gone = NULL;
+        if (sc->conn.fd >= 0 && !sc->conn.broken) {
+                add_head(sc, status, headers, NULL);
+                buf_printf(&sc->conn.out, "Content-Length: %zu\r\n\r\n", text->text.n);
+                if (!ex->no_body && text->text.n) {
+                        sc->shared = http_text_ref(text);
+                        sc->shared_at = 0;
+                }
+        }
+        server_conn_step(sc);
+}
+
+struct http_text *http_text_new(struct buf *text)
+{
+        struct http_text *t = xcalloc(1, sizeof(*t));
+
+        t->refs = 1;
+        t->text = *text;
+        *text = (struct buf)BUF_INIT(text->max);
+        return t;
+}
+
+struct http_text *http_text_ref(struct http_text *t)
+{
+        t->refs++;
+        return t;
+}
+
+void http_text_unref(struct http_text *t)
+{
+        if (!t || --t->refs)
+                return;
+        buf_done(&t->text);
+        free(t);
+}
+
 void http_on_abandon(struct http_exchange *ex, void (*fn)(void *arg), void *arg)
 {
         if (ex->state != EX_OPEN)
@@ -252,6 +301,12 @@ static void add_chunk(struct server_conn *sc, struct str data)
         buf_add(out, "\r\n", 2);
 }
 
+/* What its reader has let wait. The first piece does not count, be it as large as it is: it was asked for. */
+static size_t backlog_of(const struct server_conn *sc)
+{
+        return MIN(conn_unsent(&sc->conn), sc->ex.behind_first);
+}
+
 void http_stream_write(struct http_exchange *ex, struct str data)
 {
         struct server_conn *sc = conn_of(ex);
@@ -260,12 +315,15 @@ void http_stream_write(struct http_exchange *ex, struct str data)
             sc->cut)
                 return;
         /* What was written in this turn alone does not make a slow reader. */
-        if (conn_unsent(&sc->conn) + data.n > sc->server->backlog)
+        if (backlog_of(sc) + data.n > sc->server->backlog)
                 conn_flush(&sc->conn);
-        if (conn_unsent(&sc->conn) && conn_unsent(&sc->conn) + data.n > sc->server->backlog)
+        if (backlog_of(sc) && backlog_of(sc) + data.n > sc->server->backlog)
                 sc->cut = true;
         else if (!sc->conn.broken)
                 add_chunk(sc, data);
+        if (ex->has_first)
+                ex->behind_first += data.n;
+        ex->has_first = true;
         server_conn_step(sc);
 }
 

@@ -204,6 +204,7 @@ struct http_server *http_server_new(struct loop *loop, const struct http_server_
 
         s->loop = loop;
         s->tls = tls_ref(config->tls);
+        s->or_plain = config->or_plain;
         s->limits = http_limits_or_default(&config->limits);
         s->spare.text.max = s->limits.head;
         s->max_connections = config->max_connections ? config->max_connections : 1024;

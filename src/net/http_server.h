@@ -2,7 +2,8 @@
  * http_server.h - listening, requests, answers and endless streams.
  *
  * A request is handed over when it is complete (its body is bounded). It is answered now or later, whole or as a
- * chunked stream; a stream that its reader does not drain is cut when `backlog` bytes wait. Slow, idle and too many
+ * chunked stream; a stream that its reader does not drain is cut when `backlog` bytes wait behind its first piece (which
+ * may be as large as it has to be). A text that many ask for is kept once (http_reply_shared). Slow, idle and too many
  * clients are bounded: header_timeout, idle_timeout, max_connections (the next one is answered 503 and closed; with TLS
  * just closed). A peer that ends its side of the connection while a handler still owes it an answer has gone.
  *
@@ -17,11 +18,13 @@
 
 struct http_server;
 struct http_exchange; /* one request and its answer */
+struct http_text;     /* an answer's body that others have, too */
 
 struct http_server_config {
         const char *
                 listen; /* "127.0.0.1:8081", "[::]:8443", ":8080" (all), "unix:/path", port 0: any free one */
         struct tls *tls; /* NULL: plain */
+        bool or_plain;   /* with TLS: those who do without are served too; http_is_plain() tells them apart */
         struct http_limits limits;
         unsigned max_connections; /* 0: 1024 */
         usec_t header_timeout;    /* from the first byte to a complete request; 0: 10 s */
@@ -48,6 +51,8 @@ struct str http_query(const struct http_exchange *ex); /* after '?', may be empt
 const struct http_headers *http_request_headers(const struct http_exchange *ex);
 struct str http_body(const struct http_exchange *ex);
 struct loop *http_loop(const struct http_exchange *ex);
+/* Not through TLS: whatever it tells, others may have read. */
+bool http_is_plain(const struct http_exchange *ex);
 /* CN and O's of a verified client certificate, "CN\nO\nO", or STR_NULL. */
 struct str http_client_subject(const struct http_exchange *ex);
 
@@ -62,6 +67,12 @@ char *url_decode(struct str s, struct arena *a);
 void http_reply(struct http_exchange *ex, int status, const char *content_type, struct str body);
 void http_reply_headers(struct http_exchange *ex, int status, const struct http_headers *headers,
                         struct str body);
+/* A text for many answers: each sends from it as its peer takes it, and holds it until then. TEXT is taken. */
+struct http_text *http_text_new(struct buf *text);
+struct http_text *http_text_ref(struct http_text *t);
+void http_text_unref(struct http_text *t);
+void http_reply_shared(struct http_exchange *ex, int status, const struct http_headers *headers,
+                       struct http_text *text);
 
 /* A chunked answer. ON_CLOSE (once) says that the peer has gone or was cut; after http_stream_end() it is not called. */
 void http_stream_start(struct http_exchange *ex, int status, const struct http_headers *headers,

@@ -4,7 +4,7 @@
 
 #define LINGER_TIME  (2 * USEC_PER_SEC)
 #define SERVER_PEERS (60 * USEC_PER_SEC) /* a peer that does not acknowledge for so long is dead */
-enum { LINGER_BYTES = 1024 * 1024, UNSENT_MAX = 256 * 1024 };
+enum { LINGER_BYTES = 1024 * 1024, UNSENT_MAX = 256 * 1024, PIECE = 64 * 1024 };
 
 static const struct conn_ops conn_ops;
 static const struct http_parser_ops parser_ops;
@@ -19,6 +19,7 @@ static void free_now(struct defer *d)
         http_parser_done(&sc->parser);
         buf_done(&sc->ex.body);
         buf_done(&sc->rest);
+        http_text_unref(sc->shared);
         free(sc->subject);
         free(sc);
 }
@@ -276,9 +277,25 @@ static void recycle(struct server_conn *sc)
 /* Takes requests that came early as long as their answers are taken, too. */
 static void advance(struct server_conn *sc)
 {
-        while (!sc->dead && sc->ex.state == EX_DONE && sc->ex.keep_alive && !sc->server->draining &&
-               conn_unsent(&sc->conn) < UNSENT_MAX)
+        while (!sc->dead && !sc->shared && sc->ex.state == EX_DONE && sc->ex.keep_alive &&
+               !sc->server->draining && conn_unsent(&sc->conn) < UNSENT_MAX)
                 recycle(sc);
+}
+
+/* Sends what waits, and of a shared text as much as is taken, a piece at a time. */
+static void send_more(struct server_conn *sc)
+{
+        conn_flush(&sc->conn);
+        while (sc->shared && !conn_unsent(&sc->conn) && !sc->conn.broken) {
+                struct str all = buf_str(&sc->shared->text);
+                size_t n = MIN(all.n - sc->shared_at, (size_t)PIECE);
+
+                buf_add(&sc->conn.out, all.p + sc->shared_at, n);
+                sc->shared_at += n;
+                if (sc->shared_at == all.n)
+                        http_text_unref(TAKE_PTR(sc->shared));
+                conn_flush(&sc->conn);
+        }
 }
 
 static void settle(struct server_conn *sc)
@@ -328,7 +345,7 @@ static void step(struct defer *d)
         advance(sc);
         if (sc->dead)
                 return;
-        conn_flush(&sc->conn);
+        send_more(sc);
         settle(sc);
 }
 
@@ -429,6 +446,7 @@ void server_conn_new(struct http_server *s, int fd, const char *peer)
                 server_conn_close(sc);
                 return;
         }
+        sc->conn.or_plain = s->or_plain;
         conn_start_tls(&sc->conn, tls);
         set_deadline(sc, s->header_timeout);
 }

@@ -35,7 +35,7 @@ struct http_server {
         usec_t date_second;
         char date[DATE_MAX];
         struct defer free_later;
-        bool draining, dead;
+        bool or_plain, draining, dead;
 };
 
 enum exchange_state { EX_READING, EX_OPEN, EX_STREAM, EX_DONE };
@@ -48,6 +48,13 @@ struct http_exchange {
         struct buf body;
         void (*on_gone)(void *arg); /* on_close of a stream, or http_on_abandon's */
         void *gone_arg;
+        bool has_first;      /* of a stream: its first piece was written */
+        size_t behind_first; /* bytes of all later ones */
+};
+
+struct http_text {
+        unsigned refs;
+        struct buf text;
 };
 
 struct server_conn {
@@ -58,6 +65,9 @@ struct server_conn {
         struct http_exchange ex;
         struct buf rest; /* requests that came early */
         size_t rest_at;
+        struct http_text
+                *shared; /* the rest of the answer, from shared_at on; NULL: all of it is in conn.out */
+        size_t shared_at;
         struct timer timer;
         usec_t deadline; /* 0: none */
         struct defer step, free_later;

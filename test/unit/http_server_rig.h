@@ -16,7 +16,7 @@ struct rig {
         int fd; /* the client */
         struct buf got;
         /* what handlers saw */
-        int requests, closed, abandoned;
+        int requests, plain, closed, abandoned;
         struct http_exchange *ex; /* the last one, if it is still to be answered */
         struct buf seen;          /* "METHOD path?query [body]\n" */
         char subject[128];
@@ -45,6 +45,7 @@ static inline void on_request(void *arg, struct http_exchange *ex)
         struct str subject = http_client_subject(ex);
 
         r->requests++;
+        r->plain += http_is_plain(ex);
         buf_printf(&r->seen, "%.*s %.*s?%.*s [%.*s]\n", STR_ARG(http_method(ex)), STR_ARG(http_path(ex)),
                    STR_ARG(http_query(ex)), STR_ARG(http_body(ex)));
         snprintf(r->subject, sizeof(r->subject), "%.*s", STR_ARG(subject));

@@ -2,6 +2,8 @@
 #include "unit/dir.h"
 #include "unit/http_server_rig.h"
 
+#include <malloc.h>
+
 /* ---- streams */
 
 static void test_a_stream_of_many_chunks(void **state)
@@ -80,6 +82,69 @@ static void test_one_large_write_is_not_a_slow_reader(void **state)
         http_stream_end(TAKE_PTR(r->ex));
         until_heard(r, "\r\n0\r\n\r\n");
         assert_int_equal(r->closed, 0);
+}
+
+static void test_the_backlog_begins_behind_the_first_piece(void **state)
+{
+        struct rig *r = *state;
+        static char block[64 * 1024];
+        size_t n = 16 * 1024 * 1024, written = 0;
+        char *big = xcalloc(1, n);
+
+        new_server(r, (struct http_server_config){.backlog = 256 * 1024});
+        r->mode = STREAM;
+        say(r, "GET /watch HTTP/1.1\r\nHost: h\r\n\r\n");
+        net_until(&r->net, r->ex);
+        http_stream_write(r->ex, str_n(big, n));
+        free(big);
+        turns(r); /* most of it waits */
+        for (int i = 0; i < 3; i++) {
+                http_stream_write(r->ex, str_n(block, sizeof(block)));
+                turns(r);
+        }
+        assert_int_equal(r->closed, 0);
+        while (!r->closed && written++ < 100) {
+                http_stream_write(r->ex, str_n(block, sizeof(block)));
+                turns(r);
+        }
+        assert_int_equal(written, 2); /* three waited already: the fourth is the last that may */
+}
+
+static void test_a_shared_text_is_sent_to_many(void **state)
+{
+        struct rig *r = *state;
+        size_t n = 16 * 1024 * 1024;
+        struct buf big = BUF_INIT(SIZE_MAX);
+        struct http_text *text;
+        struct mallinfo2 before, after;
+        int fds[8];
+
+        buf_reserve(&big, n);
+        while (big.n < n)
+                buf_adds(&big, "0123456789abcde\n");
+        text = http_text_new(&big);
+        r->mode = LATER;
+        before = mallinfo2();
+        for (size_t i = 0; i < ARRAY_LEN(fds); i++) { /* nobody reads */
+                say(r, "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
+                net_until(&r->net, r->ex);
+                http_reply_shared(TAKE_PTR(r->ex), 200, &(struct http_headers){0}, text);
+                turns(r);
+                fds[i] = TAKE_FD(r->fd);
+        }
+        after = mallinfo2();
+        assert_true(after.uordblks + after.hblkhd < before.uordblks + before.hblkhd + n / 4);
+        http_text_unref(text); /* who still sends it has it */
+        r->fd = fds[0];
+        net_say(r->fd, "GET /next HTTP/1.1\r\nHost: h\r\n\r\n");
+        net_until(&r->net, net_hear(r->fd, &r->got) && r->ex);
+        http_reply(TAKE_PTR(r->ex), 200, NULL, STR("the next"));
+        until_heard(r, "the next");
+        assert_true(r->got.n > n && strstr(buf_cstr(&r->got), "Content-Length: 16777216\r\n\r\n0123"));
+        assert_non_null(strstr(buf_cstr(&r->got) + n, "abcde\nHTTP/1.1 200"));
+        for (size_t i = 1; i < ARRAY_LEN(fds); i++)
+                fd_close(fds[i]);
+        turns(r);
 }
 
 static void test_a_reader_that_is_stuck_times_out(void **state)
@@ -486,6 +551,59 @@ static void test_plain_http_on_a_tls_port(void **state)
         hear_all(r);
 }
 
+static void test_plain_http_beside_tls(void **state)
+{
+        struct rig *r = *state;
+        _cleanup_(ca_done) struct ca own = {0};
+        _cleanup_(tls_unref) struct tls *tls = NULL;
+        const char *const names[] = {"sonde-api", "*.example.com", "10.0.0.7"};
+        const char *const known[] = {NULL, "x.example.com", "10.0.0.7"};
+        struct http_client *client;
+        struct caller call = {.body = BUF_INIT(SIZE_MAX)};
+
+        assert_int_equal(ca_make_own("sonde", names, ARRAY_LEN(names), 2, &own, NULL), 0);
+        assert_int_equal(strlen(own.fingerprint), FINGERPRINT_MAX - 1);
+        tls = tls_new(&(struct tls_config){.server = true, .cert = str_of(own.cert), .key = str_of(own.key)},
+                      NULL);
+        new_server(r, (struct http_server_config){.tls = tls, .or_plain = true});
+        /* the first byte tells, however late it comes */
+        r->fd = net_connect(http_server_port(r->server));
+        turns(r);
+        say(r, "G");
+        turns(r);
+        say(r, "ET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n");
+        until_heard(r, "/b");
+        assert_int_equal(r->plain, 2);
+        for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+                client = tls_client(r, (struct tls_config){.ca = str_of(own.cert), .server_name = known[i]});
+                http_start(client, &(struct http_request){.method = "GET", .target = "/c"}, &call_handlers,
+                           &call);
+                net_until(&r->net, call.ends == (int)i + 1);
+                assert_string_equal(call.err.text, "");
+                http_client_free(client);
+        }
+        assert_str(buf_str(&call.body), "/c/c/c");
+        assert_int_equal(r->requests, 5);
+        assert_int_equal(r->plain, 2);
+        buf_done(&call.body);
+        hang_up(r);
+        /* one that says nothing, or goes without a word, is not kept */
+        r->fd = net_connect(http_server_port(r->server));
+        turns(r);
+        net_pass(&r->net, 11 * USEC_PER_SEC);
+        hear_all(r);
+}
+
+static void test_a_certificate_for_no_name(void **state)
+{
+        struct ca own;
+        struct err err = ERR_INIT;
+        const char *const names[] = {"good", "bad,IP:10.0.0.1"};
+
+        assert_int_equal(ca_make_own("sonde", names, 2, 2, &own, &err), -1);
+        assert_string_equal(err.text, "'bad,IP:10.0.0.1' is no name of a host that a certificate can have");
+}
+
 static void test_a_stream_to_our_own_client(void **state)
 {
         struct rig *r = *state;
@@ -533,6 +651,8 @@ static const struct CMUnitTest tests[] = {
         T(test_a_stream_whose_reader_goes),
         T(test_a_stream_that_is_not_drained_is_cut),
         T(test_one_large_write_is_not_a_slow_reader),
+        T(test_the_backlog_begins_behind_the_first_piece),
+        T(test_a_shared_text_is_sent_to_many),
         T(test_a_reader_that_is_stuck_times_out),
         T(test_a_stream_cut_in_the_middle),
         T(test_a_large_answer_and_then_another),
@@ -548,6 +668,8 @@ static const struct CMUnitTest tests[] = {
         T(test_a_large_answer_and_a_large_request_through_tls),
         T(test_a_rotated_certificate_is_used_for_new_connections),
         T(test_plain_http_on_a_tls_port),
+        T(test_plain_http_beside_tls),
+        T(test_a_certificate_for_no_name),
         T(test_a_stream_to_our_own_client),
 };
 
