@@ -10,7 +10,7 @@ struct admission_wish run_wish(const struct view *v, const struct run *run, enum
 
         if (!created.p || !time_parse(created, &since))
                 since = 0;
-        return (struct admission_wish){stand, run->controls.priority, since};
+        return (struct admission_wish){.stand = stand, .priority = run->controls.priority, .since = since};
 }
 
 bool run_admitted(const struct view *v, struct decision *d, const struct run *run)
@@ -22,6 +22,8 @@ bool run_admitted(const struct view *v, struct decision *d, const struct run *ru
 bool run_queued(const struct view *v, const struct run *run, struct run_seen *ret, struct json *status)
 {
         const struct admission *is = v->admission;
+        char text[TIME_TEXT_MAX];
+        struct json *queue;
 
         if (!is->position)
                 return false;
@@ -32,9 +34,12 @@ bool run_queued(const struct view *v, const struct run *run, struct run_seen *re
                 .names = &run->names,
                 .attempt = run->names.attempt,
         };
-        json_set(v->arena, status, "queue",
-                 json_build(v->arena, "{'position': %s, 'reason': %s}", admission_position(is->position),
-                            run_sentence(v, "%s", is->reason)));
+        queue = json_build(v->arena, "{'position': %s, 'reason': %s}", admission_position(is->position),
+                           run_sentence(v, "%s", is->reason));
+        if (is->starts)
+                json_set(v->arena, queue, "expectedStart",
+                         json_string(v->arena, time_format(is->starts / USEC_PER_SEC * USEC_PER_SEC, text)));
+        json_set(v->arena, status, "queue", queue);
         return true;
 }
 

@@ -138,10 +138,14 @@ static void take_progress(const struct json *status, struct summary *s)
 /* What is told of what does not run is not true any more. */
 static void settle_progress(const struct json *object, struct summary *s)
 {
-        if (s->life != SUMMARY_RUNNING)
+        const struct json *progress = json_at(json_at(object, "status"), "progress");
+
+        if (s->life != SUMMARY_RUNNING) {
                 s->eta_low = s->eta_mid = s->eta_high = 0;
-        else
-                s->usage = json_at(json_at(json_at(object, "status"), "progress"), "usage");
+        } else {
+                s->usage = json_at(progress, "usage");
+                s->best = json_str(progress, "bestSoFar");
+        }
         if (s->life == SUMMARY_SUCCEEDED)
                 s->percent = 100;
         if (summary_over(s) && !s->kind->result)
@@ -247,6 +251,7 @@ void summarize(const struct kind *kind, const struct json *object, struct arena 
         };
         if (queue)
                 ret->queue = json_cstr(queue) ? json_cstr(queue) : json_print(a, queue);
+        ret->starts = time_at(json_at(status, "queue"), "expectedStart");
         take_progress(status, ret);
         ret->life = life_of(object, ret);
         explain(object, ret);
@@ -297,11 +302,13 @@ struct json *summary_json(const struct summary *s, struct arena *a)
         }
         json_set(a, one, "percent", json_double(a, s->percent));
         json_set(a, one, "message", json_string(a, s->message));
+        json_set(a, one, "bestSoFar", json_string(a, s->best));
         json_set(a, one, "reason", json_string(a, s->reason));
         json_set(a, one, "sentence", json_string(a, s->sentence));
         json_set(a, one, "queuePosition", json_string(a, s->queue));
         set_count(a, one, "attempt", (int64_t)s->attempt);
         set_time(a, one, "createdAt", s->created);
+        set_time(a, one, "expectedStart", s->starts);
         set_time(a, one, "startedAt", s->started);
         set_time(a, one, "updatedAt", s->updated);
         set_time(a, one, "endedAt", s->ended);

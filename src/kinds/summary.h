@@ -34,11 +34,13 @@ struct summary {
         int64_t step, steps;
         double percent;                    /* NAN: not known */
         const char *message;               /* the profiler's own, about what it does; NULL: none */
+        const char *best;                  /* the same of what it has measured: the best so far; NULL: none */
         usec_t created, started, updated;  /* wall time; 0: not known */
         usec_t ended;                      /* of what has ended */
         usec_t eta_low, eta_mid, eta_high; /* wall time, of what runs; 0: not known */
         uint64_t attempt;                  /* 0: none yet */
         const char *queue;                 /* its place in the queue: "2", "10+"; NULL: not in one */
+        usec_t starts;                     /* wall time when it probably leaves that; 0: not known */
         bool stuck;                        /* it runs and does not move, see Progressing=False */
         bool retried;                      /* stalled for a reason that the operator tries again by itself */
         bool not_measured;                 /* simulated or replayed values */
@@ -57,6 +59,14 @@ struct summary {
 
 /* Strings are the object's or the arena's. */
 void summarize(const struct kind *kind, const struct json *object, struct arena *a, struct summary *ret);
+/*
+ * The exact place of S, which is told as "10+" or the like, among ALL that are there: by when they were made, less ten minutes a
+ * step of priority, then by namespace, name and kind, as operator/admission.h has it; in its namespace alone where S says that
+ * only that is limited. 0: S waits at no such place.
+ */
+size_t summary_place(const struct summary *s, const struct summary *const *all, size_t n);
+/* Whether S is told a place that is not exact; *NS is then the namespace in which it waits, NULL for all of them. */
+bool summary_place_is_rough(const struct summary *s, const char **ret_ns);
 /* As the REST API and `-o json` tell it; see docs/api.md for its members. */
 struct json *summary_json(const struct summary *s, struct arena *a);
 

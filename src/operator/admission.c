@@ -1,7 +1,7 @@
 #include "operator/admission.h"
 
 enum { EXACT = 10, NAMED = 3, ORDER_BYTES = 8, LABELS_MAX = 512 };
-#define PRIORITY_STEP (10 * 60 * USEC_PER_SEC)
+#define START_STEP (15 * USEC_PER_SEC)
 
 enum state {
         AWAITED, /* was there before we led, and has not been decided yet */
@@ -14,6 +14,7 @@ enum state {
 struct ns {
         struct tree waiting; /* by order */
         struct list holding;
+        struct tree ends;    /* of those whose end is known */
         size_t n_holding, n; /* n: of all states */
         struct tree_node open;
         bool is_open; /* it has one that waits, and room for it: then it is in admissions.open, by its first */
@@ -21,15 +22,18 @@ struct ns {
 };
 
 struct entry {
-        struct tree_node in_all, in_ns; /* while it waits */
-        struct list link;               /* of its namespace's holding, or of admissions.idle */
+        struct tree_node in_all, in_ns;   /* while it waits */
+        struct list link;                 /* of its namespace's holding, or of admissions.idle */
+        struct tree_node end_all, end_ns; /* while it holds a slot, and `ends` is known */
+        char end_key[ORDER_BYTES + sizeof(void *)];
         struct ns *ns;
         void *of;
         enum state state;
         int64_t priority;
         usec_t since;
         uint64_t told; /* place and sentence, as it last was; 0: it was not */
-        bool yielded;  /* since something of it was seen to run */
+        usec_t told_start, ends;
+        bool yielded; /* since something of it was seen to run */
         char *uid;
         const char *kind; /* in text */
         size_t n_key, n_text;
@@ -42,6 +46,8 @@ struct admissions {
         struct map entries, namespaces;
         struct tree all;  /* those who wait */
         struct tree open; /* namespaces, each by its first; the first of all is who is next */
+        struct tree ends; /* of those who hold a slot, and whose end is known */
+        usec_t now;       /* of the last that told its end */
         struct list idle;
         struct entry *telling; /* is being decided, and need not be decided again */
         size_t n_awaited, n_holding;
@@ -77,12 +83,16 @@ static const char *name_of(const struct entry *e)
 }
 
 /* The sooner, the smaller. */
+static void put_time(char out[ORDER_BYTES], usec_t time)
+{
+        for (size_t i = ORDER_BYTES; i--; time >>= 8)
+                out[i] = (char)(time & 0xff);
+}
+
 static void set_order(struct entry *e)
 {
-        usec_t order = usec_add(e->since, (usec_t)(ADMISSION_PRIORITY_MAX - e->priority) * PRIORITY_STEP);
-
-        for (size_t i = ORDER_BYTES; i--; order >>= 8)
-                e->text[i] = (char)(order & 0xff);
+        put_time(e->text, usec_add(e->since,
+                                   (usec_t)(ADMISSION_PRIORITY_MAX - e->priority) * ADMISSION_PRIORITY_STEP));
 }
 
 static struct ns *ns_get(struct admissions *s, struct str name)
@@ -154,6 +164,24 @@ static void ns_reopen(struct admissions *s, struct ns *ns)
                 tree_add(&s->open, &ns->open, first->key);
 }
 
+/* When one that holds a slot probably ends. */
+static void set_end(struct admissions *s, struct entry *e, usec_t ends)
+{
+        const struct str key = {e->end_key, sizeof(e->end_key)};
+
+        if (e->ends) {
+                tree_remove(&s->ends, &e->end_all);
+                tree_remove(&e->ns->ends, &e->end_ns);
+        }
+        e->ends = ends;
+        if (!ends)
+                return;
+        put_time(e->end_key, ends);
+        memcpy(e->end_key + ORDER_BYTES, &e, sizeof(e)); /* two may end at the same time */
+        tree_add(&s->ends, &e->end_all, key);
+        tree_add(&e->ns->ends, &e->end_ns, key);
+}
+
 static void leave_state(struct admissions *s, struct entry *e)
 {
         switch (e->state) {
@@ -167,9 +195,10 @@ static void leave_state(struct admissions *s, struct entry *e)
                 tree_remove(&s->all, &e->in_all);
                 tree_remove(&e->ns->waiting, &e->in_ns);
                 s->depth[e->priority]--;
-                e->told = 0;
+                e->told = e->told_start = 0;
                 break;
         case HOLDING:
+                set_end(s, e, 0);
                 s->n_holding--;
                 e->ns->n_holding--;
                 break;
@@ -250,10 +279,8 @@ static const char *reason_of_many(const struct admissions *s, struct arena *a)
                 return arena_printf(a, "at most %u runs may be under way at once, and others are before it",
                                     runs);
         if (!runs)
-                return arena_printf(
-                        a,
-                        "at most %u runs of a namespace may be under way at once, and others are before it",
-                        of_ns);
+                return arena_printf(a, "at most %u " ADMISSION_OF_NAMESPACE ", and others are before it",
+                                    of_ns);
         return arena_printf(
                 a, "at most %u runs may be under way at once, %u of a namespace, and others are before it",
                 runs, of_ns);
@@ -286,6 +313,37 @@ static uint64_t hash_of(size_t position, const char *reason)
         return str_hash(str_of(reason)) + str_hash(str_of(admission_position(position))) * 31;
 }
 
+/* ---- when it begins */
+
+static usec_t start_of(const struct admissions *s, const struct entry *e, size_t position)
+{
+        bool of_all = s->cfg.limits.runs;
+        unsigned limit = of_all ? s->cfg.limits.runs : s->cfg.limits.runs_per_namespace;
+        const struct tree *ends = of_all ? &s->ends : &e->ns->ends;
+        size_t held = of_all ? s->n_holding : e->ns->n_holding;
+        struct tree_node *node;
+
+        if ((of_all && s->cfg.limits.runs_per_namespace) || position > EXACT || ends->n < held ||
+            held < limit)
+                return 0;
+        node = tree_at(ends, position - 1 + (held - limit));
+        if (!node)
+                return 0;
+        return of_all ? CONTAINER_OF(node, struct entry, end_all)->ends
+                      : CONTAINER_OF(node, struct entry, end_ns)->ends;
+}
+
+static bool is_news(const struct admissions *s, const struct entry *e, usec_t starts)
+{
+        usec_t left = usec_sub(starts, s->now), later = usec_sub(starts, e->told_start);
+
+        if (!starts)
+                return e->told_start != 0; /* what was told is not so any more */
+        if (!e->told_start && left < START_STEP)
+                return false;
+        return MAX(later, usec_sub(e->told_start, starts)) > MAX(START_STEP, left / 8);
+}
+
 /* ---- what follows from a change */
 
 static void again(const struct admissions *s, const struct entry *e)
@@ -294,10 +352,28 @@ static void again(const struct admissions *s, const struct entry *e)
                 s->cfg.again(e->of, key_of(e));
 }
 
+static struct entry *waiting_at(const struct admissions *s, struct tree_node *node)
+{
+        return s->cfg.limits.runs ? CONTAINER_OF(node, struct entry, in_all)
+                                  : CONTAINER_OF(node, struct entry, in_ns);
+}
+
+/* Those who are told when they begin. */
+static void tell_starts(struct admissions *s, const struct ns *ns)
+{
+        struct tree_node *node = tree_first(s->cfg.limits.runs ? &s->all : &ns->waiting);
+
+        for (size_t i = 0; node && s->settled && i < EXACT; i++, node = tree_next(node)) {
+                const struct entry *e = waiting_at(s, node);
+
+                if (is_news(s, e, start_of(s, e, i + 1)))
+                        again(s, e);
+        }
+}
+
 static void tell_if_moved(struct admissions *s, struct tree_node *node, size_t position)
 {
-        struct entry *e = s->cfg.limits.runs ? CONTAINER_OF(node, struct entry, in_all)
-                                             : CONTAINER_OF(node, struct entry, in_ns);
+        struct entry *e = waiting_at(s, node);
 
         if (e->told != hash_of(position, reason_of(s, e, position, &s->scratch)))
                 again(s, e);
@@ -441,6 +517,11 @@ void admissions_tell(struct admissions *s, const struct admission_id *id, const 
         } else {
                 hold(s, e);
                 e->yielded = false;
+                s->now = wish->now;
+                if (e->ends != wish->ends) {
+                        set_end(s, e, wish->ends);
+                        tell_starts(s, e->ns);
+                }
         }
         s->telling = NULL;
 }
@@ -461,7 +542,8 @@ void admissions_forget(struct admissions *s, const struct admission_id *id)
 
         if (e)
                 leave(s, e);
-        if (e && !s->settled) /* nobody asks for it any more */
+        e = find(s, id); /* kept before all is known, but nobody asks for it any more */
+        if (e)
                 drop(s, e);
 }
 
@@ -499,12 +581,18 @@ struct admission admissions_place(struct admissions *s, const struct admission_i
 {
         struct entry *e = find(s, id);
         struct admission place = {.admitted = e && e->state == HOLDING};
+        uint64_t told;
 
         if (!e || e->state != WAITING || !s->settled)
                 return place;
         place.position = tree_rank(node_of(s, e)) + 1;
         place.reason = reason_of(s, e, place.position, a);
-        e->told = hash_of(place.position, place.reason);
+        place.starts = start_of(s, e, place.position);
+        told = hash_of(place.position, place.reason);
+        if (told == e->told && !is_news(s, e, place.starts))
+                place.starts = e->told_start;
+        e->told = told;
+        e->told_start = place.starts;
         return place;
 }
 
@@ -526,6 +614,7 @@ size_t admissions_queue(const struct admissions *s, const char *ns, struct admis
                         .name = arena_strdup(a, name_of(e)),
                         .priority = e->priority,
                         .since = e->since,
+                        .starts = s->settled ? start_of(s, e, position) : 0,
                         .position = position,
                         .reason = s->settled ? reason_of(s, e, position, a)
                                              : "it is not known yet which runs are under way",
@@ -642,7 +731,7 @@ void admissions_reset(struct admissions *s)
         map_done(&s->entries);
         map_done(&s->namespaces);
         s->entries = s->namespaces = (struct map)MAP_INIT;
-        s->all = s->open = (struct tree)TREE_INIT;
+        s->all = s->open = s->ends = (struct tree)TREE_INIT;
         list_init(&s->idle);
         s->n_awaited = s->n_holding = 0;
         s->known = s->settled = false;

@@ -18,6 +18,11 @@
  * end of one run makes at most a dozen requests be told anew, however many wait. Its place is that in the whole queue, or in
  * its namespace where only namespaces are limited.
  *
+ * The first ten are also told when they will probably begin, by when those under way will probably end: the n-th in line gets
+ * the n-th slot that is given back, unless one that is more urgent comes. It is not known while one of those has no end that
+ * is, behind as many as there are slots, and where both limits count. As estimates waver, it is told anew only when it has moved
+ * by more than an eighth of what is left, and by 15 s, or is not known any more.
+ *
  * Everything costs O(log n). Not thread-safe: it belongs to one loop.
  */
 #pragma once
@@ -80,8 +85,8 @@ struct admission admissions_place(struct admissions *s, const struct admission_i
 struct admission_queued {
         const char *kind, *ns, *name;
         int64_t priority;
-        usec_t since;
-        size_t position; /* exact */
+        usec_t since, starts; /* starts 0: not known */
+        size_t position;      /* exact */
         const char *reason;
 };
 

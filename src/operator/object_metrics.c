@@ -14,8 +14,13 @@ struct row {
         enum summary_trend trend;
         usec_t started, ended, eta;
         double percent, memory_mb, cpu_percent, seconds;
-        char *labels; /* NULL: not summed up yet */
-        char key[];   /* NAMESPACE/NAME */
+        char key[]; /* NAMESPACE/NAME */
+};
+
+/* A row that has series of its own in what is being written. */
+struct written {
+        const struct row *row;
+        size_t at, n; /* its labels in object_metrics.texts */
 };
 
 /* Of one cache. */
@@ -33,7 +38,8 @@ struct object_metrics {
         size_t n;
         struct arena arena; /* of one object at a time */
         struct buf labels;  /* scratch */
-        VEC(struct row *) written;
+        struct buf texts;   /* labels of what is written, one after the other */
+        VEC(struct written) written;
 };
 
 /* ---- the series */
@@ -168,14 +174,6 @@ static void sum_up(struct row *r, struct object_metrics *o)
         r->memory_mb = s.memory_mb;
         r->cpu_percent = s.cpu_percent;
         r->seconds = s.seconds;
-        if (!r->labels) {
-                const char *values[] = {ns_text, name.p, name.p, of->kind->type->kind};
-
-                buf_clear(&o->labels);
-                for (size_t i = 0; i < ARRAY_LEN(values); i++)
-                        metrics_add_label(&o->labels, object_labels[i], values[i]);
-                r->labels = buf_take(&o->labels);
-        }
         arena_reset(&o->arena, ARENA_KEEP);
 }
 
@@ -183,7 +181,6 @@ static void row_free(struct row *r)
 {
         list_remove(&r->link);
         r->of->all->n--;
-        free(r->labels);
         free(r);
 }
 
@@ -220,17 +217,23 @@ static void on_change(void *arg, enum cache_change change, const struct cache_en
 
 /* ---- written */
 
+static struct str labels_of(const struct object_metrics *o, const struct written *w)
+{
+        return str_n(o->texts.p + w->at, w->n);
+}
+
 static void write_status(struct object_metrics *o, struct buf *out)
 {
         metrics_write_head(out, &status_family);
-        vec_foreach (it, &o->written) {
-                const struct row *r = *it;
+        vec_foreach (w, &o->written) {
+                const struct row *r = w->row;
+                struct str labels = labels_of(o, w);
 
                 if (r->life == SUMMARY_SCHEDULED)
                         continue;
                 for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
                         buf_clear(&o->labels);
-                        buf_adds(&o->labels, r->labels);
+                        buf_add(&o->labels, labels.p, labels.n);
                         metrics_add_label(&o->labels, "status", statuses[i].name);
                         metrics_write_sample(out, &status_family, buf_str(&o->labels),
                                              r->life == statuses[i].life);
@@ -244,21 +247,31 @@ static void write_family(struct object_metrics *o, size_t family, struct buf *ou
         usec_t now = clock_wall(o->cfg.clock);
 
         metrics_write_head(out, f);
-        vec_foreach (r, &o->written) {
-                double value = families[family].value(*r, now);
+        vec_foreach (w, &o->written) {
+                double value = families[family].value(w->row, now);
 
                 if (!isnan(value))
-                        metrics_write_sample(out, f, str_of((*r)->labels), value);
+                        metrics_write_sample(out, f, labels_of(o, w), value);
         }
 }
 
-static void on_write(void *arg, struct buf *out)
+/* All families have the same labels of a row: made once, and kept only while they are written. */
+static void add_written(struct object_metrics *o, const struct row *r)
 {
-        struct object_metrics *o = arg;
+        struct str name = str_of(r->key), ns = str_split(&name, '/');
+        const char *values[] = {arena_strndup(&o->arena, ns.p, ns.n), name.p, name.p,
+                                r->of->kind->type->kind};
 
-        if (!o->cfg.exports(o->cfg.arg))
-                return;
-        o->written.n = 0;
+        buf_clear(&o->labels);
+        for (size_t i = 0; i < ARRAY_LEN(values); i++)
+                metrics_add_label(&o->labels, object_labels[i], values[i]);
+        *vec_push(&o->written) = (struct written){.row = r, .at = o->texts.n, .n = o->labels.n};
+        buf_add(&o->texts, o->labels.p, o->labels.n);
+        arena_reset(&o->arena, ARENA_KEEP);
+}
+
+void object_metrics_write(struct object_metrics *o, struct buf *out)
+{
         list_foreach (node, &o->rows) {
                 struct row *r = CONTAINER_OF(node, struct row, link);
 
@@ -266,13 +279,23 @@ static void on_write(void *arg, struct buf *out)
                         break;
                 if (r->stale)
                         sum_up(r, o);
-                *vec_push(&o->written) = r;
+                add_written(o, r);
         }
         write_status(o, out);
         for (size_t i = 0; i < ARRAY_LEN(families); i++)
                 write_family(o, i, out);
         metrics_write_head(out, &left_out_family);
         metrics_write_sample(out, &left_out_family, STR_NULL, (double)(o->n - o->written.n));
+        vec_done(&o->written);
+        buf_done(&o->texts);
+}
+
+static void on_write(void *arg, struct buf *out)
+{
+        struct object_metrics *o = arg;
+
+        if (o->cfg.exports(o->cfg.arg))
+                object_metrics_write(o, out);
 }
 
 /* ---- life */
@@ -286,7 +309,9 @@ struct object_metrics *object_metrics_new(const struct object_metrics_config *co
                 o->cfg.max = OBJECT_METRICS_MAX;
         list_init(&o->rows);
         o->labels = (struct buf)BUF_INIT(LABELS_MAX);
-        metrics_on_write(o->cfg.metrics, on_write, o);
+        o->texts = (struct buf)BUF_INIT(LABELS_MAX * o->cfg.max);
+        if (o->cfg.metrics)
+                metrics_on_write(o->cfg.metrics, on_write, o);
         return o;
 }
 
@@ -294,7 +319,8 @@ void object_metrics_free(struct object_metrics *o)
 {
         if (!o)
                 return;
-        metrics_off_write(o->cfg.metrics, on_write, o);
+        if (o->cfg.metrics)
+                metrics_off_write(o->cfg.metrics, on_write, o);
         vec_foreach (of, &o->sources) {
                 struct row *r;
 
@@ -304,7 +330,6 @@ void object_metrics_free(struct object_metrics *o)
                 free(*of);
         }
         vec_done(&o->sources);
-        vec_done(&o->written);
         buf_done(&o->labels);
         arena_done(&o->arena);
         free(o);

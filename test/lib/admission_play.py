@@ -5,6 +5,8 @@
             world.create(ns, "a", priority=7)
             q.go()
             q.wait(lambda: q.over == ["a"], 60, "its end")
+
+    with Profilings("engine") as world: ...       the same of AlgorithmProfilings
 """
 
 import collections
@@ -14,12 +16,12 @@ import re
 import threading
 import time
 
+import algorithm_play
 import dgdr_play
 from dgdr_play import now, ok
 from watched import Watched
 
 GROUP = "/apis/test.sonde.dev/v1alpha1"
-TYPES = {"testruns": GROUP, "pods": "/api/v1"}
 PLAYERS = 4
 
 
@@ -27,11 +29,33 @@ class World(dgdr_play.World):
     kind = "testrun"
     crds = ("test/kinds/crd.yaml",)
     served = (f"{GROUP}/testruns",)
+    group, plural, named = GROUP, "testruns", "TestRun"
+    spec = {"image": "i", "command": ["true"]}
+    container = "workload"
+    results = {}  # what a run leaves, by the name of its ConfigMap
 
     def create(self, ns, name, spec=None, **more):
-        body = {"apiVersion": "test.sonde.dev/v1alpha1", "kind": "TestRun", "metadata": {"name": name},
-                "spec": {"image": "i", "command": ["true"], **more}}
-        return ok(self.api.post(f"{GROUP}/namespaces/{ns}/testruns", body))
+        body = {"apiVersion": self.group.removeprefix("/apis/"), "kind": self.named, "metadata": {"name": name},
+                "spec": {**self.spec, **more}}
+        return ok(self.api.post(f"{self.group}/namespaces/{ns}/{self.plural}", body))
+
+    @staticmethod
+    def of_job(job):
+        """Of which request it is, and which attempt."""
+        return re.match(r"(.*)-run(?:-(\d+))?$", job).groups("1")
+
+
+class Profilings(World):
+    kind = "ap"
+    crds, served = algorithm_play.World.crds, algorithm_play.World.served
+    group, plural, named = algorithm_play.GROUP, algorithm_play.PROFILINGS, "AlgorithmProfiling"
+    spec = algorithm_play.SPECS["ap"]
+    container = "algorithm"
+    results = {"{}-run-results": {"result.json": json.dumps(algorithm_play.result())}}
+
+    @staticmethod
+    def of_job(job):
+        return job.removeprefix("dprofiler-"), "1"  # none is made again here
 
 
 class Players:
@@ -53,16 +77,18 @@ class Players:
 
     def end(self, pod):
         name, job = pod["metadata"]["name"], pod["metadata"]["labels"]["job-name"]
-        run, attempt = re.match(r"(.*)-run(?:-(\d+))?$", job).groups("1")
+        run, attempt = self.world.of_job(job)
+        for results, data in self.world.results.items():
+            self._patch(f"configmaps/{results.format(run)}", {"data": data})
         exit_json = json.dumps({"code": 0, "startedAt": now(), "finishedAt": now()})
         self._patch(f"configmaps/{run}-run-status", {"data": {"attempt": attempt, "podUID": pod["metadata"]["uid"], "sequence": "1",
                                                               "state": "Succeeded", "exit.json": exit_json}})
         ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now(), "finishedAt": now()}}
         self._patch(f"pods/{name}/status", {"status": {"phase": "Succeeded", "startTime": now(), "containerStatuses": [
-            {"name": c, "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": ended} for c in ("workload", "relay")]}})
+            {"name": c, "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": ended} for c in (self.world.container, "relay")]}})
 
     def delete(self, name):
-        ok(self.world.api.delete(f"{GROUP}/namespaces/{self.ns}/testruns/{name}"))
+        ok(self.world.api.delete(f"{self.world.group}/namespaces/{self.ns}/{self.world.plural}/{name}"))
 
 
 class Queue(Watched):
@@ -72,7 +98,8 @@ class Queue(Watched):
         self.ends = False  # pods end as soon as they are there
         self.deletes = deletes  # requests that are over
         self.players = Players(world, ns)
-        super().__init__(world.server, ns, TYPES)
+        self.requests = world.plural
+        super().__init__(world.server, ns, {world.plural: world.group, "pods": "/api/v1"})
 
     def _take(self, kind, what, item):
         self.last = time.monotonic()
@@ -83,10 +110,10 @@ class Queue(Watched):
                 self.held_back[item["metadata"]["name"]] = item
             elif what == "DELETED":
                 self.held_back.pop(item["metadata"]["name"], None)
-        elif kind == "testruns" and what != "DELETED":
+        elif kind == self.requests and what != "DELETED":
             self._look(item["metadata"]["name"], item.get("status", {}))
             self.now[kind][item["metadata"]["name"]] = item
-        elif kind == "testruns":
+        elif kind == self.requests:
             self.now[kind].pop(item["metadata"]["name"], None)
 
     def _look(self, name, status):

@@ -47,6 +47,14 @@ static void record(struct rig *r, const char *uid)
         until(r, &done);
 }
 
+static struct json *said(struct request *q)
+{
+        struct json *body = json_parse(&q->arena, str_of(q->body), NULL, NULL);
+
+        assert_non_null(body);
+        return json_at(body, "status");
+}
+
 static struct request *status_write(struct rig *r)
 {
         struct request *q = api_waiting(&r->api, "PATCH", IN_NS "/s/status");
@@ -262,6 +270,44 @@ static void no_row_no_status(void **state)
         assert_int_equal(rows(r->path), 1);
 }
 
+/* It would be refused the next time, too: the request does not wait for it. */
+static void a_row_that_is_refused_does_not_hold_the_request(void **state)
+{
+        struct rig *r = *state;
+        const struct json *condition;
+        struct request *q;
+
+        sql(r->path, "CREATE TRIGGER t BEFORE INSERT ON run BEGIN SELECT RAISE(ABORT, 'not this one'); END");
+        r->mind.row = true;
+        r->mind.status = "{'done': true}";
+        begin(r);
+        q = status_write(r);
+        assert_int_equal(rows(r->path), 0);
+        assert_true(json_bool(said(q), "done", false));
+        condition = json_path(said(q), "conditions[0]");
+        assert_string_equal(json_str(condition, "type"), "Recorded");
+        assert_string_equal(json_str(condition, "status"), "False");
+        assert_string_equal(json_str(condition, "reason"), "HistoryRefused");
+        assert_non_null(strstr(json_str(condition, "message"), "not this one"));
+        assert_non_null(api_waiting(&r->api, "POST", "/apis/events.k8s.io/v1/namespaces/ns/events"));
+}
+
+/* A later attempt's row is there. */
+static void a_row_that_is_taken_is_told_where_one_was_refused(void **state)
+{
+        static const char before[] = "{\"conditions\":[{\"type\":\"Recorded\",\"status\":\"False\"}]}";
+        struct rig *r = *state;
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct request *q;
+
+        r->mind.row = true;
+        r->mind.status = "{'done': true, 'conditions': [{'type': 'Recorded', 'status': 'False'}]}";
+        begin_with(r, sample(&a, "s", 10, before), "");
+        q = status_write(r);
+        assert_int_equal(rows(r->path), 1);
+        assert_string_equal(json_str(json_path(said(q), "conditions[0]"), "status"), "True");
+}
+
 static void freed_while_a_row_is_written(void **state)
 {
         struct rig *r = *state;
@@ -302,6 +348,8 @@ static const struct CMUnitTest tests[] = {
         T(freed_while_priors_are_loaded),
         F(a_row_is_committed_before_the_status),
         F(no_row_no_status),
+        F(a_row_that_is_refused_does_not_hold_the_request),
+        F(a_row_that_is_taken_is_told_where_one_was_refused),
         F(freed_while_a_row_is_written),
         F(a_status_that_is_there_is_not_recorded_again),
 };

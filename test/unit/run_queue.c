@@ -6,7 +6,7 @@
 #define WAITS_FOR "2 of 2 runs are under way (ap/a, ac/b)"
 
 static const struct admission not_known = {0}, let_in = {.admitted = true},
-                              third = {.position = 3, .reason = WAITS_FOR},
+                              third = {.position = 3, .reason = WAITS_FOR, .starts = 1794841920500000},
                               far = {.position = 345, .reason = "others are before it"};
 
 static void created(struct rig *r, const char *when)
@@ -49,7 +49,8 @@ static void it_asks_and_waits(void **state)
         status = plan_and_settle(r, RUN_LIFE_NONE, "Queued");
         assert_wish(r, ADMISSION_WAITS);
         assert_null(json_at(status, "run"));
-        assert_json(r, json_at(status, "queue"), "{'position': '3', 'reason': '" WAITS_FOR "'}");
+        assert_json(r, json_at(status, "queue"),
+                    "{'position': '3', 'reason': '" WAITS_FOR "', 'expectedStart': '2026-11-16T15:12:00Z'}");
         assert_int_equal(json_int(status, "observedGeneration", 0), 1);
         is_written(r, status);
         assert_condition(status, "Progressing", "True", "Queued");

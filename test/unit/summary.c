@@ -208,6 +208,47 @@ static void test_a_trend_is_told_of_the_template(void **state)
         }
 }
 
+/* ---- where it is in the queue */
+
+enum { QUEUED = 12 };
+
+static void queue_up(struct arena *a, struct summary v[QUEUED], const char *reason)
+{
+        for (int i = 0; i < QUEUED; i++)
+                v[i] = of(a, i % 2 ? "ap" : "ac",
+                          arena_printf(a,
+                                       "{\"metadata\": {\"name\": \"r%02d\", \"namespace\": \"%s\", "
+                                       "\"creationTimestamp\": \"2026-07-01T00:%02d:00Z\"}, \"spec\": {%s}, "
+                                       "\"status\": {\"queue\": {\"position\": \"%s\", \"reason\": \"%s\"}}}",
+                                       i, i < 3 ? "other" : "n", i, i == 11 ? "\"priority\": 6" : "",
+                                       i < 9 ? "3" : "10+", reason));
+}
+
+/* The last one is more urgent by ten minutes, and eleven minutes younger than the first. */
+static void test_place(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        const struct summary *all[QUEUED];
+        struct summary v[QUEUED];
+        const char *ns;
+
+        for (size_t i = 0; i < QUEUED; i++)
+                all[i] = &v[i];
+        queue_up(&a, v, "at most 4 runs may be under way at once, and others are before it");
+        assert_int_equal(summary_place(&v[0], all, QUEUED), 0); /* it says so itself */
+        assert_true(summary_place_is_rough(&v[10], &ns));
+        assert_null(ns);
+        assert_int_equal(summary_place(&v[11], all, QUEUED), 2); /* as old as r01, but first by namespace */
+        assert_int_equal(summary_place(&v[9], all, QUEUED), 11);
+        assert_int_equal(summary_place(&v[10], all, QUEUED), 12);
+        queue_up(&a, v, "at most 2 runs of a namespace may be under way at once, and others are before it");
+        assert_true(summary_place_is_rough(&v[10], &ns));
+        assert_string_equal(ns, "n");
+        assert_int_equal(summary_place(&v[10], all, QUEUED), 9);
+        v[4].queue = NULL; /* it has begun */
+        assert_int_equal(summary_place(&v[10], all, QUEUED), 8);
+}
+
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_new),
@@ -216,6 +257,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_templates_and_results),
         cmocka_unit_test(test_figures_of_a_comparison),
         cmocka_unit_test(test_a_trend_is_told_of_the_template),
+        cmocka_unit_test(test_place),
 };
 
 UNIT_MAIN(tests)
