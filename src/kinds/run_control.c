@@ -23,116 +23,14 @@ static const char *next_for(const struct view *v, const struct run *run)
 
 /* ---- what is left of Jobs */
 
-static bool is_of_run(const struct object *o, const struct run *run)
-{
-        return o->type == &KUBE_JOB &&
-               (streq(o->name, run->names.job) ||
-                json_at(json_at(json_at(o->json, "metadata"), "labels"), RUN_LABEL_ATTEMPT));
-}
-
-/* When a pod that was told to end must be gone; 0: it has ended; USEC_MAX: it was not told. */
-static usec_t gone_by(const struct object *pod)
-{
-        struct run_pod p;
-
-        run_pod_read(pod, &p);
-        if (p.over)
-                return 0;
-        return p.asked_to_end ? usec_add(usec_add(p.asked_to_end, p.grace), RUN_GONE_PATIENCE) : USEC_MAX;
-}
-
-static usec_t pods_gone_by(const struct view *v, const struct object *job)
-{
-        usec_t last = 0;
-
-        for (size_t i = 0; i < v->n_children; i++) {
-                const struct object *o = &v->children[i];
-
-                if (o->type == &KUBE_POD && streq(meta_controller_uid(o->json), job->uid))
-                        last = MAX(last, gone_by(o));
-        }
-        return last;
-}
-
-/* The same of the pods as the server has them: that nothing runs is not believed to a cache that may be behind. */
-static usec_t look_when_pods_are_gone(const struct view *v, struct decision *d, const struct object *job)
-{
-        const struct want want = {.kind = WANT_PODS, .uid = job->uid};
-        const struct answer *answer = decide_want(d, v, &want);
-        usec_t last = 0;
-
-        if (answer && answer->error)
-                decide_again_at(d, usec_add(v->now, RUN_LOOK_AGAIN));
-        if (!answer || answer->error)
-                return USEC_MAX;
-        json_foreach (pod, json_at(answer->json, "items")) {
-                const struct object o = {&KUBE_POD, pod, "", ""};
-
-                last = MAX(last, gone_by(&o));
-        }
-        return last;
-}
-
-/*
- * Something of it may still run. A Job that is deleted goes when its pods have, so it lingers as long as it is there; but one
- * with a pod that should long be gone is as good as gone: that pod's node is dead.
- */
-static bool lingers(const struct view *v, struct decision *d, const struct object *job)
-{
-        bool watched = view_child(v, &KUBE_JOB, job->name);
-        usec_t last = watched ? pods_gone_by(v, job) : look_when_pods_are_gone(v, d, job);
-        bool overdue = last && last <= v->now;
-
-        if (watched && overdue)
-                last = look_when_pods_are_gone(v, d, job);
-        if (last > v->now && last < USEC_MAX)
-                decide_again_at(d, last);
-        if (last > v->now)
-                return true;
-        return !run_job_finished(job->json) && !(overdue && meta_str(job->json, "deletionTimestamp"));
-}
-
-/* Pods of a suspended run have yet to end, as far as the cache knows; one that should long be gone does not count. */
-static bool any_pod_ends(const struct view *v, struct decision *d, const struct run *run)
-{
-        usec_t last = 0;
-
-        for (size_t i = 0; i < v->n_children; i++)
-                if (is_of_run(&v->children[i], run))
-                        last = MAX(last, pods_gone_by(v, &v->children[i]));
-        if (last > v->now && last < USEC_MAX)
-                decide_again_at(d, last);
-        return last > v->now;
-}
-
 /* What the run, as its status has it, has to do with limits. */
 static enum admission_stand stand_of(const struct view *v, struct decision *d, const struct run *run)
 {
         if (run->over || !run->names.job)
                 return ADMISSION_NONE;
-        if (run->suspended && !(v->admission && any_pod_ends(v, d, run)))
+        if (run->suspended && !(v->admission && run_any_pod_ends(v, d, run)))
                 return ADMISSION_NONE;
         return ADMISSION_HOLDS;
-}
-
-/* Any Job of the run but KEEP, which may be NULL. */
-static bool any_lingers(const struct view *v, struct decision *d, const struct run *run, const char *keep)
-{
-        bool any = false;
-
-        for (size_t i = 0; i < v->n_children; i++)
-                if (is_of_run(&v->children[i], run) && !streq(v->children[i].name, keep))
-                        any = lingers(v, d, &v->children[i]) || any;
-        return any;
-}
-
-static void remove_unfinished(const struct view *v, struct decision *d, const struct run *run,
-                              const char *keep)
-{
-        for (size_t i = 0; i < v->n_children; i++)
-                if (is_of_run(&v->children[i], run) && !streq(v->children[i].name, keep) &&
-                    !run_job_finished(v->children[i].json))
-                        decide_absent_foreground(d, &v->children[i]);
 }
 
 /* The attempt's Job, if that is not among the children: somebody took the label away by which it is watched. */
@@ -174,15 +72,33 @@ static bool ends_by_itself(const struct view *v, struct decision *d, const struc
         return v->now < until && p.finished_at <= usec_add(v->now, RUN_ENDING_PATIENCE);
 }
 
+/* A pod may be ending still below a Job that has failed: what begins next must know of it. */
+static bool all_finished(const struct view *v)
+{
+        for (size_t i = 0; i < v->n_children; i++) {
+                const struct object *o = &v->children[i];
+                struct run_pod p;
+
+                if (o->type == &KUBE_JOB && !run_job_finished(o->json))
+                        return false;
+                if (o->type != &KUBE_POD)
+                        continue;
+                run_pod_read(o, &p);
+                if (!p.over)
+                        return false;
+        }
+        return true;
+}
+
 static void plan_after(const struct view *v, struct decision *d, const struct run *run)
 {
         const char *reason = json_str(run_of(v), "reason");
 
         if (streq(reason, "Cancelled") || streq(reason, "DeadlineExceeded")) {
-                remove_unfinished(v, d, run, NULL);
+                run_remove_unfinished(v, d, run, NULL);
                 return;
         }
-        remove_unfinished(v, d, run, run->names.job);
+        run_remove_unfinished(v, d, run, run->names.job);
         if (run->names.job)
                 run_job_halt(v, d, &run->names);
 }
@@ -209,16 +125,17 @@ bool run_plan(const struct view *v, struct decision *d, const struct run *run, s
         d->admission = run_wish(v, run, stand_of(v, d, run));
         if (run->over) {
                 plan_after(v, d, run);
+                d->rests = all_finished(v);
                 return true;
         }
         if (!run->names.job)
                 return true; /* settle finds it */
         if (run->suspended || next_for(v, run)) {
-                remove_unfinished(v, d, run, ends_by_itself(v, d, run) ? run->names.job : NULL);
+                run_remove_unfinished(v, d, run, ends_by_itself(v, d, run) ? run->names.job : NULL);
                 return true;
         }
-        remove_unfinished(v, d, run, run->names.job);
-        others = any_lingers(v, d, run, run->names.job);
+        run_remove_unfinished(v, d, run, run->names.job);
+        others = run_any_lingers(v, d, run, run->names.job);
         /* Not before the others are gone; and an attempt that was not made yet is made with what it was begun with, or not. */
         if (!there && (others || run->changed))
                 return true;
@@ -233,7 +150,7 @@ bool run_at_rest(const struct view *v, struct decision *d, const struct run *run
 {
         bool under_way = !run->over && !run->suspended && !next_for(v, run);
 
-        return !under_way && !any_lingers(v, d, run, NULL);
+        return !under_way && !run_any_lingers(v, d, run, NULL);
 }
 
 /* ---- settle: the spec */
@@ -400,7 +317,7 @@ static bool may_begin(const struct view *v, struct decision *d, const struct run
 {
         const struct object *job = unwatched(v, seen);
 
-        return !any_lingers(v, d, run, NULL) && !(job && lingers(v, d, job)) && !run->invalid;
+        return !run_any_lingers(v, d, run, NULL) && !(job && run_lingers(v, d, job)) && !run->invalid;
 }
 
 static void wait_for(struct run_seen *ret, const char *reason, const char *sentence)
@@ -801,7 +718,7 @@ bool run_abandon(const struct view *v, struct decision *d, const struct run *run
 static bool may_renew(const struct view *v, struct decision *d, const struct run *run)
 {
         return run->renew && run->changed && !run->invalid && run->names.job && !run->controls.cancel &&
-               !run->controls.suspend && !any_lingers(v, d, run, NULL);
+               !run->controls.suspend && !run_any_lingers(v, d, run, NULL);
 }
 
 static bool settle_over(const struct view *v, struct decision *d, const struct run *run, struct run_seen *ret,

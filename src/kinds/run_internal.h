@@ -9,6 +9,7 @@
  *   run_row.c       what the history is told of it
  *   run_controls.c  what the request says of it
  *   run_control.c   one attempt after another
+ *   run_lingers.c   what is left of its Jobs
  *   run_queue.c     before the first
  */
 #pragma once
@@ -78,7 +79,11 @@ bool run_pod_refused(const struct view *v, struct decision *d, const struct obje
                      const char **ret_reason, const char **ret_sentence, bool *ret_over_quota);
 /* The node could not start the workload's container: nothing of it ever ran, and nobody in the pod knows that it has ended. */
 bool run_pod_never_started(const struct run_pod *p);
-const char *run_pod_image(const struct json *pod); /* of the workload; NULL: it does not say */
+/*
+ * The image of a CONTAINER (NULL: the workload's) with its digest, where the kubelet tells it: "app:1@sha256:…", or, of one
+ * that has come from no registry, "app:1 (sha256:…)". NULL: the pod does not say.
+ */
+const char *run_pod_image(struct arena *a, const struct json *pod, const char *container);
 
 /* ---- run_seen.c */
 
@@ -93,6 +98,19 @@ const char *run_sentence(const struct view *v, const char *fmt, ...) _printf_(2,
 const char *run_quote(const struct view *v, struct str text);
 /* The condition of an object when it is True, or NULL. */
 const struct json *run_condition(const struct json *object, const char *type);
+
+/* ---- run_lingers.c */
+
+/*
+ * Something of it may still run. A Job that is deleted goes when its pods have, so it lingers as long as it is there; but one
+ * with a pod that should long be gone is as good as gone: that pod's node is dead.
+ */
+bool run_lingers(const struct view *v, struct decision *d, const struct object *job);
+/* The same of any Job of the run but KEEP, which may be NULL. */
+bool run_any_lingers(const struct view *v, struct decision *d, const struct run *run, const char *keep);
+void run_remove_unfinished(const struct view *v, struct decision *d, const struct run *run, const char *keep);
+/* Pods of a suspended run have yet to end, as far as the cache knows; one that should long be gone does not count. */
+bool run_any_pod_ends(const struct view *v, struct decision *d, const struct run *run);
 
 /* ---- run_queue.c */
 

@@ -533,11 +533,13 @@ void run_job_halt(const struct view *v, struct decision *d, const struct run_nam
         const struct object *job = view_child(v, &KUBE_JOB, names->job), *pod = run_newest_pod(v, job);
         const char *last = json_str(json_at(json_at(v->request, "status"), "progress"), "podUID");
         struct run_pod p;
+        bool other;
 
         if (!pod || !run_job_goes_on(job->json))
                 return;
         run_pod_read(pod, &p);
-        if (!streq(pod->uid, last) || run_pod_never_started(&p) ||
+        other = last ? !streq(pod->uid, last) : !p.over; /* not known: one that has ended is the run's own */
+        if (other || run_pod_never_started(&p) ||
             (run_job_retries(job->json) && streq(json_str(json_at(pod->json, "status"), "phase"), "Failed")))
                 decide_absent(d, job);
 }

@@ -89,10 +89,18 @@ static const char *workload_name(const struct json *pod)
         return name ? name : json_str_or(first, "name", "");
 }
 
-const char *run_pod_image(const struct json *pod)
+const char *run_pod_image(struct arena *a, const struct json *pod, const char *container)
 {
-        return json_str(json_find_named(json_at(json_at(pod, "spec"), "containers"), workload_name(pod)),
-                        "image");
+        const char *name = container ? container : workload_name(pod);
+        const char *image = json_str(json_find_named(json_at(json_at(pod, "spec"), "containers"), name),
+                                     "image");
+        const char *id = json_str_or(status_of(pod, "containerStatuses", name), "imageID", "");
+        const char *digest = strstr(id, "sha256:");
+
+        if (!image || !digest || strstr(image, "@sha256:"))
+                return image;
+        return digest > id && digest[-1] == '@' ? arena_join(a, image, "@", digest)
+                                                : arena_printf(a, "%s (%s)", image, digest);
 }
 
 bool run_pod_never_started(const struct run_pod *p)

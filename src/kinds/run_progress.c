@@ -30,9 +30,19 @@ static const struct json *progress_before(const struct view *v, const struct run
 /* What the last good state of this attempt said. */
 static void keep_reported(struct arena *a, struct json *progress, const struct json *before)
 {
-        static const char *const members[] = {"percent", "phase",       "phaseNumber", "totalPhases",
-                                              "step",    "currentStep", "totalSteps",  "subPhase",
-                                              "message", "gpuConfig",   "updatedAt",   "estimatedCompletion",
+        static const char *const members[] = {"percent",
+                                              "phase",
+                                              "phaseNumber",
+                                              "totalPhases",
+                                              "step",
+                                              "currentStep",
+                                              "totalSteps",
+                                              "subPhase",
+                                              "message",
+                                              "gpuConfig",
+                                              "bestSoFar",
+                                              "updatedAt",
+                                              "estimatedCompletion",
                                               "eta"};
 
         for (size_t i = 0; i < ARRAY_LEN(members); i++) {
@@ -70,6 +80,7 @@ static void set_reported(struct arena *a, struct json *progress, const struct ru
         json_set(a, progress, "subPhase", json_string(a, st->sub_phase));
         json_set(a, progress, "message", json_string(a, st->message));
         json_set(a, progress, "gpuConfig", run_gpu_config(a, st));
+        json_set(a, progress, "bestSoFar", json_string(a, st->best));
 }
 
 /* "15:12", with "Nov 17 " in front where that is not the day of NEAR. */

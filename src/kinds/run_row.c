@@ -49,7 +49,7 @@ const struct history_row *run_row(const struct view *v, const struct run_seen *s
                 .finished = finished,
                 .track = seen->has_track ? arena_memdup(v->arena, &seen->track, sizeof(seen->track)) : NULL,
                 .labels = json_len(labels) ? json_print(v->arena, labels) : NULL,
-                .image = seen->pod ? run_pod_image(seen->pod->json) : NULL,
+                .image = seen->pod ? run_pod_image(v->arena, seen->pod->json, NULL) : NULL,
                 .spec_hash = json_str(json_at(json_at(v->request, "status"), "run"), "specHash"),
         };
         return row;

@@ -83,7 +83,7 @@ struct str run_map_text(struct arena *a, const struct json *map, const char *key
  * status.progress, one shape across kinds:
  *
  *     {percent, phase, phaseNumber, totalPhases, step: "5/12", currentStep, totalSteps, subPhase, message, attempt,
- *      gpuConfig, startedAt, updatedAt, estimatedCompletion: {low, mid, high, basis}, eta: "15:12Z (15:08-15:21)",
+ *      gpuConfig, bestSoFar, startedAt, updatedAt, estimatedCompletion: {low, mid, high, basis}, eta: "15:12Z (15:08-15:21)",
  *      job, pod, podUID}
  *
  * startedAt is the first attempt's, kept from the request's status; `job` is there once the Job was seen; eta is low, mid and

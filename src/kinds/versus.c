@@ -17,8 +17,7 @@ struct side {
         int64_t size;
         struct stats_sample *time, *memory;
         size_t n, n_memory, invalid;
-        double accuracy;
-        const char *unfit;
+        struct stats_description accuracy;
         struct summary summary;
 };
 
@@ -117,8 +116,25 @@ static bool is_of_side(const struct side *s, const struct columns *c, const stru
                (s->size == 0 || number(cells, c->size) == (double)s->size);
 }
 
-static void take_row(struct side *s, const struct columns *c, const struct json **cells, double *accuracies,
-                     size_t *n_accuracies)
+/* What repeats is a run or, where there are several pods, a pod. N 0 in RET: there is nothing to describe. */
+static void describe(struct arena *a, const struct stats_sample *samples, size_t n,
+                     struct stats_description *ret)
+{
+        double *values = arena_new_array(a, double, n + 1);
+        bool by_pod = false;
+
+        for (size_t i = 1; i < n; i++)
+                by_pod = by_pod || samples[i].pod != samples[0].pod;
+        if (by_pod)
+                samples = stats_pod_medians(a, samples, n, &n);
+        for (size_t i = 0; i < n; i++)
+                values[i] = samples[i].value;
+        if (!stats_describe(values, n, ret))
+                *ret = (struct stats_description){.median = NAN};
+}
+
+static void take_row(struct side *s, const struct columns *c, const struct json **cells,
+                     struct stats_sample *accuracies, size_t *n_accuracies)
 {
         double time = number(cells, c->time), memory = number(cells, c->memory);
         double accuracy = number(cells, c->accuracy), iteration = number(cells, c->iteration);
@@ -135,7 +151,7 @@ static void take_row(struct side *s, const struct columns *c, const struct json 
         if (!isnan(memory))
                 s->memory[s->n_memory++] = (struct stats_sample){memory, pod, block};
         if (!isnan(accuracy))
-                accuracies[(*n_accuracies)++] = accuracy;
+                accuracies[(*n_accuracies)++] = (struct stats_sample){accuracy, pod, block};
 }
 
 static void take_samples(struct table *t, struct side *s)
@@ -144,7 +160,7 @@ static void take_samples(struct table *t, struct side *s)
         struct columns c = columns_of(samples);
         size_t width = json_len(json_at(samples, "columns")), most = json_len(rows) + 1, n_accuracies = 0;
         const struct json **cells = arena_new_array(t->a, const struct json *, width + 1);
-        double *accuracies = arena_new_array(t->a, double, most);
+        struct stats_sample *accuracies = arena_new_array(t->a, struct stats_sample, most);
 
         s->time = arena_new_array(t->a, struct stats_sample, most);
         s->memory = arena_new_array(t->a, struct stats_sample, most);
@@ -153,7 +169,7 @@ static void take_samples(struct table *t, struct side *s)
         json_foreach (row, json_is(rows, JSON_ARRAY) ? rows : NULL)
                 if (cells_of(row, cells, width) && is_of_side(s, &c, cells))
                         take_row(s, &c, cells, accuracies, &n_accuracies);
-        s->accuracy = stats_median(accuracies, n_accuracies);
+        describe(t->a, accuracies, n_accuracies, &s->accuracy);
         if (json_int(samples, "dropped", 0) > 0)
                 note(t, arena_printf(t->a, "of %s %lld runs were too many to be kept and are left out",
                                      s->from->name, (long long)json_int(samples, "dropped", 0)));
@@ -219,12 +235,10 @@ static void set_time(struct arena *a, struct json *of, const char *key, usec_t w
 
 static struct json *description(struct arena *a, const struct stats_sample *samples, size_t n, double unit)
 {
-        double *values = arena_new_array(a, double, n + 1);
         struct stats_description d;
 
-        for (size_t i = 0; i < n; i++)
-                values[i] = samples[i].value;
-        return n && stats_describe(values, n, &d) ? session_description_json(a, &d, unit) : NULL;
+        describe(a, samples, n, &d);
+        return d.n ? session_description_json(a, &d, unit) : NULL;
 }
 
 static struct json *side_json(struct arena *a, const struct side *s)
@@ -242,7 +256,7 @@ static struct json *side_json(struct arena *a, const struct side *s)
                 json_set(a, j, "invalid", json_u64(a, s->invalid));
                 json_set(a, j, "time", description(a, s->time, s->n, 1));
                 json_set(a, j, "memory", description(a, s->memory, s->n_memory, megabyte));
-                json_set(a, j, "accuracy", json_double(a, s->accuracy));
+                json_set(a, j, "accuracy", json_double(a, s->accuracy.median));
         }
         json_set(a, j, "unit", json_string(a, json_str(statistics, "unit")));
         json_set(a, j, "machine", json_copy(a, json_at(statistics, "machine")));
@@ -295,7 +309,8 @@ static void compare(struct table *t, enum stats_measure measure, struct stats_co
                         .samples = measure == STATS_TIME ? s->time : s->memory,
                         .n = measure == STATS_TIME ? s->n : s->n_memory,
                         .unfit = why_unfit(t, s),
-                        .accuracy = s->accuracy,
+                        .accuracy = s->accuracy.median,
+                        .accuracy_ci = s->accuracy.median_ci,
                 };
         }
         stats_compare(t->a,
@@ -484,7 +499,7 @@ static bool can_test(const struct table *t)
 
 static int look_at(struct table *t, const struct versus_side *from, struct side *s, struct err *err)
 {
-        *s = (struct side){.from = from, .accuracy = NAN};
+        *s = (struct side){.from = from, .accuracy.median = NAN};
         summarize(from->docs.kind, from->docs.object, t->a, &s->summary);
         if (choose(t->a, s, err) < 0)
                 return -1;

@@ -42,30 +42,45 @@ static size_t count_pods(const struct stats_compare *c)
         return pods;
 }
 
-/* The values that repeat: of each run, or the median of each pod. */
-static void find_units(struct arena *arena, struct stats_side side, bool by_pods, struct one *ret)
+struct stats_sample *stats_pod_medians(struct arena *arena, const struct stats_sample *samples, size_t n,
+                                       size_t *ret_n)
 {
-        double *values = arena_new_array(arena, double, MAX(side.n, (size_t)1));
-        struct stats_sample *sorted = arena_memdup(arena, side.samples, side.n * sizeof(*sorted));
+        struct stats_sample *sorted = arena_memdup(arena, samples, n * sizeof(*sorted));
+        _cleanup_(free_ptr) double *values = xcalloc(MAX(n, (size_t)1), sizeof(*values));
+        size_t pods = 0;
 
-        ret->units = arena_new_array(arena, double, MAX(side.n, (size_t)1));
-        ret->n = 0;
-        for (size_t i = 0; i < side.n; i++)
-                values[i] = sorted[i].value;
-        if (!by_pods) {
-                memcpy(ret->units, values, side.n * sizeof(*values));
-                ret->n = side.n;
-        } else if (side.n) {
-                qsort(sorted, side.n, sizeof(*sorted), by_pod);
-                for (size_t i = 0, end; i < side.n; i = end) {
-                        for (end = i; end < side.n && sorted[end].pod == sorted[i].pod; end++)
-                                values[end - i] = sorted[end].value;
-                        ret->units[ret->n++] = stats_median(values, end - i);
-                }
-                for (size_t i = 0; i < side.n; i++)
-                        values[i] = sorted[i].value;
+        if (n)
+                qsort(sorted, n, sizeof(*sorted), by_pod);
+        for (size_t i = 0, end; i < n; i = end) {
+                for (end = i; end < n && sorted[end].pod == sorted[i].pod; end++)
+                        values[end - i] = sorted[end].value;
+                sorted[pods++] = (struct stats_sample){stats_median(values, end - i), sorted[i].pod, 0};
         }
-        ret->median = stats_median(values, side.n);
+        *ret_n = pods;
+        return sorted;
+}
+
+/* With the pods' medians as their values. One that is not fit has no medians, and stays as it is. */
+static const struct stats_side *sides_by_pod(struct arena *arena, const struct stats_compare *c)
+{
+        struct stats_side *sides = arena_memdup(arena, c->sides, c->n_sides * sizeof(*sides));
+
+        for (size_t i = 0; i < c->n_sides; i++)
+                if (side_is_fit(&sides[i]))
+                        sides[i].samples = stats_pod_medians(arena, sides[i].samples, sides[i].n,
+                                                             &sides[i].n);
+        return sides;
+}
+
+static void take_units(struct arena *arena, const struct stats_side *side, struct one *ret)
+{
+        _cleanup_(free_ptr) double *values = xcalloc(side->n, sizeof(*values));
+
+        ret->units = arena_new_array(arena, double, side->n);
+        ret->n = side->n;
+        for (size_t i = 0; i < side->n; i++)
+                values[i] = ret->units[i] = side->samples[i].value;
+        ret->median = stats_median(values, side->n);
 }
 
 /* How far logarithms scatter, whatever a few of them do. */
@@ -177,6 +192,32 @@ static bool accuracies_differ(const struct stats_compare *c, const struct stats_
                fabs(c->sides[p->a].accuracy - c->sides[p->b].accuracy) > c->accuracy_tolerance;
 }
 
+/* How far it may be from its value to the END of its interval by chance. */
+static double accuracy_reach(const struct stats_side *s, double end)
+{
+        return s->accuracy_ci.method == STATS_TOO_FEW ? 0 : fabs(s->accuracy - end);
+}
+
+static bool is_more_accurate(const struct stats_compare *c, const struct stats_side *s,
+                             const struct stats_side *than)
+{
+        double chance = hypot(accuracy_reach(s, s->accuracy_ci.low),
+                              accuracy_reach(than, than->accuracy_ci.high));
+
+        return s->accuracy - than->accuracy > (c->accuracy_tolerance > 0 ? c->accuracy_tolerance : chance);
+}
+
+static size_t find_more_accurate(const struct stats_compare *c, const struct one *ones, size_t best)
+{
+        size_t found = SIZE_MAX;
+
+        for (size_t i = 0; i < c->n_sides && best != SIZE_MAX; i++)
+                if (ones[i].fit && !c->sides[i].unfit && is_more_accurate(c, &c->sides[i], &c->sides[best]) &&
+                    (found == SIZE_MAX || c->sides[i].accuracy > c->sides[found].accuracy))
+                        found = i;
+        return found;
+}
+
 static bool may_compare(const struct stats_compare *c, const struct one *ones, const struct stats_pair *p)
 {
         return ones[p->a].fit && ones[p->b].fit && !c->sides[p->a].unfit && !c->sides[p->b].unfit &&
@@ -279,7 +320,7 @@ static size_t look_at_sides(struct judging *j, struct stats_comparison *k)
                 o->fit = side_is_fit(&c->sides[i]);
                 if (!o->fit)
                         continue;
-                find_units(j->arena, c->sides[i], k->by_pod, o);
+                take_units(j->arena, &c->sides[i], o);
                 o->sigma = find_sigma(o->units, o->n);
                 o->floor = find_floor(o->units, o->n, &rng);
                 if (c->sides[i].unfit)
@@ -315,14 +356,16 @@ void stats_compare(struct arena *arena, const struct stats_compare *c, struct st
         bool *may;
         size_t fit;
 
-        *ret = (struct stats_comparison){.noise_floor = NAN, .best = SIZE_MAX};
+        *ret = (struct stats_comparison){.noise_floor = NAN, .best = SIZE_MAX, .more_accurate = SIZE_MAX};
         j.c.alpha = c->alpha > 0 && c->alpha < 1 ? c->alpha : ALPHA;
         j.c.min_effect = c->min_effect > 0 && c->min_effect < 1 ? c->min_effect : MIN_EFFECT;
         j.c.baseline = c->baseline < c->n_sides ? c->baseline : 0;
         j.c.resamples = c->resamples ? c->resamples : RESAMPLES;
         j.ones = arena_new_array(arena, struct one, MAX(c->n_sides, (size_t)1));
         ret->pods = count_pods(c);
-        ret->by_pod = ret->pods > 1;
+        ret->by_pod = c->by_pod || ret->pods > 1;
+        if (ret->by_pod)
+                j.c.sides = sides_by_pod(arena, c);
         fit = look_at_sides(&j, ret);
         add_pairs(arena, &j.c, ret);
         medians = xcalloc(MAX(c->n_sides * j.c.resamples, (size_t)1), sizeof(*medians));
@@ -345,6 +388,8 @@ void stats_compare(struct arena *arena, const struct stats_compare *c, struct st
                         p->why = compare_why_not(&j, p);
                 }
         }
-        ret->best_is_clear = is_clear(c, ret);
+        j.clear = is_clear(c, ret);
+        ret->more_accurate = find_more_accurate(c, j.ones, ret->best);
+        ret->best_is_clear = j.clear && ret->more_accurate == SIZE_MAX;
         ret->summary = compare_summary(&j);
 }

@@ -12,7 +12,7 @@ struct one {
         bool fit; /* has values, all of them positive */
         double *units;
         size_t n;
-        double median; /* of all values */
+        double median; /* of the units */
         double sigma;  /* of the units' logarithms */
         double floor;  /* of the logarithm of a ratio; NAN: too few */
         double *resampled;
@@ -23,6 +23,7 @@ struct judging {
         struct stats_compare c; /* with its defaults */
         struct one *ones;
         size_t family; /* pairs, those that are not shown too */
+        bool clear;    /* the best is, by its values alone */
         const struct stats_comparison *result;
 };
 

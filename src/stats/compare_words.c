@@ -2,6 +2,9 @@
 #include <stdio.h>
 
 #include "stats/compare_internal.h"
+#include "stats/pareto.h"
+
+enum { NAMED_MAX = 8, NAMES_BYTES_MAX = 4096 };
 
 static const char *const words[STATS_MEASURES_][STATS_VERDICTS_] = {
         [STATS_TIME] = {"faster", "slower", "no detectable difference", "inconclusive", "not comparable"},
@@ -145,6 +148,45 @@ static const struct stats_pair *closest(const struct judging *j)
         return found;
 }
 
+/* Those that no other beats in both, the median and the accuracy. */
+static const char *names_on_front(const struct judging *j)
+{
+        _cleanup_(buf_done) struct buf text = BUF_INIT(NAMES_BYTES_MAX);
+        struct stats_point *points = arena_new_array(j->arena, struct stats_point, j->c.n_sides);
+        bool *on = arena_new_array(j->arena, bool, j->c.n_sides);
+        size_t all, named = 0;
+
+        for (size_t i = 0; i < j->c.n_sides; i++) {
+                bool counts = j->ones[i].fit && !j->c.sides[i].unfit;
+
+                points[i] = (struct stats_point){counts ? j->ones[i].median : NAN, j->c.sides[i].accuracy};
+        }
+        all = stats_pareto(points, j->c.n_sides, true, on);
+        for (size_t i = 0; i < j->c.n_sides; i++)
+                if (on[i] && named++ < NAMED_MAX)
+                        buf_printf(&text, "%s%s", named > 1 ? ", " : "", j->c.sides[i].name);
+        if (all > NAMED_MAX)
+                buf_printf(&text, " and %zu more", all - NAMED_MAX);
+        return arena_strndup(j->arena, text.p, text.n);
+}
+
+static const char *summary_of_trade_off(const struct judging *j)
+{
+        const struct stats_comparison *k = j->result;
+        const struct stats_side *best = &j->c.sides[k->best], *other = &j->c.sides[k->more_accurate];
+        bool time = j->c.measure == STATS_TIME;
+
+        return arena_printf(j->arena,
+                            "%s %s less accurate than %s (%.4g against %.4g): no single winner; best in %s "
+                            "and accuracy: %s",
+                            best->name,
+                            !j->clear ? "has the lowest median, but is"
+                            : time    ? "is faster, but"
+                                      : "is smaller, but",
+                            other->name, best->accuracy, other->accuracy, time ? "time" : "memory",
+                            names_on_front(j));
+}
+
 const char *compare_summary(const struct judging *j)
 {
         const struct stats_comparison *k = j->result;
@@ -157,6 +199,8 @@ const char *compare_summary(const struct judging *j)
         first = p->a == k->best;
         best = j->c.sides[k->best].name;
         next = j->c.sides[first ? p->b : p->a].name;
+        if (k->more_accurate != SIZE_MAX && (j->clear || p->verdict == STATS_NOT_COMPARABLE))
+                return summary_of_trade_off(j);
         if (k->best_is_clear)
                 return arena_printf(j->arena, "%s is the %s: the median of %s, the next, is %s", best,
                                     j->c.measure == STATS_TIME ? "fastest" : "smallest", next,

@@ -184,6 +184,11 @@ static void several_groups_are_containers_of_one_pod(void **state)
         assert_non_null(json_find_named(json_at(pod_of(job), "volumes"), "g2-v"));
         assert_false(json_bool(json_at(worker, "securityContext"), "allowPrivilegeEscalation", true));
         assert_true(json_bool(json_at(worker, "securityContext"), "runAsNonRoot", false));
+        json_foreach (c, containers) /* but the relay, which measures nothing */
+                if (!streq(json_str(c, "name"), "relay"))
+                        assert_json(r, json_find_named(json_at(c, "env"), "SONDE_NODE_NAME"),
+                                    "{'name': 'SONDE_NODE_NAME', 'valueFrom': {'fieldRef': {'fieldPath': "
+                                    "'spec.nodeName'}}}");
         assert_string_equal(json_str(plan, "baseline"), "m");
         assert_true(json_bool(plan, "parallel", false));
         assert_int_equal(json_int(json_index(json_at(plan, "algorithms"), 2), "group", -1), 2);

@@ -116,27 +116,77 @@ static void the_history_is_told(void **state)
         assert_float_equal(m->cost, 0.5, 1e-9);
 }
 
+static const char *series_with(struct world *w, const char *spec)
+{
+        void *other = NULL;
+        const char *series;
+
+        world_setup(&other);
+        completes(other, &ALGORITHMPROFILING, spec, GOOD);
+        series = arena_strdup(&w->rig.arena, ((struct world *)other)->row->measures[0].series);
+        world_teardown(&other);
+        return series;
+}
+
 /* What was told to do something else is no slower run of the same. */
 static void what_is_done_is_in_the_series(void **state)
 {
-        static const char *const specs[] = {Q, Q ", 'parameters': {'pivot_strategy': 'first'}",
+        static const char *const specs[] = {Q,
+                                            Q ", 'parameters': {'pivot_strategy': 'first'}",
                                             Q ", 'parameters': {'pivot_strategy': 'last'}",
-                                            Q ", 'iterations': 5"};
+                                            Q ", 'iterations': 5",
+                                            Q ", 'resources': {'limits': {'cpu': '2'}}",
+                                            Q ", 'resources': {'limits': {'cpu': '1'}}",
+                                            Q ", 'resources': {'requests': {'cpu': '1'}}",
+                                            Q ", 'resources': {'limits': {'memory': '1Gi'}}",
+                                            Q ", 'resources': {'limits': {'cpu': '1000m'}}"};
         const char *series[ARRAY_LEN(specs)];
         struct world *w = *state;
 
-        for (size_t i = 0; i < ARRAY_LEN(specs); i++) {
-                void *other = NULL;
-
-                world_setup(&other);
-                completes(other, &ALGORITHMPROFILING, specs[i], GOOD);
-                series[i] = arena_strdup(&w->rig.arena, ((struct world *)other)->row->measures[0].series);
-                world_teardown(&other);
-        }
+        for (size_t i = 0; i < ARRAY_LEN(specs); i++)
+                series[i] = series_with(w, specs[i]);
         assert_string_equal(series[0], series[3]);
         assert_string_not_equal(series[0], series[1]);
         assert_string_not_equal(series[1], series[2]);
         assert_true(str_has_prefix(str_of(series[1]), str_of(series[0])));
+        for (size_t i = 4; i < 8; i++) /* a container that has less is slower by itself */
+                for (size_t k = 0; k < i; k++)
+                        assert_string_not_equal(series[i], series[k]);
+        assert_string_equal(series[5], series[8]);
+}
+
+#define CUSTOM(env)                                                                                   \
+        "'algorithmName': 'quick_sort', 'algorithmType': 'custom', 'inputSize': 10, 'customConfig': " \
+        "{'image': "                                                                                  \
+        "'i', 'command': ['c']" env "}"
+
+static void the_environment_is_in_the_series(void **state)
+{
+        struct world *w = *state;
+        const char *none = series_with(w, CUSTOM("")),
+                   *one = series_with(w, CUSTOM(", 'env': [{'name': 'THREADS', 'value': '1'}]")),
+                   *two = series_with(w, CUSTOM(", 'env': [{'name': 'THREADS', 'value': '2'}]"));
+
+        assert_string_not_equal(none, one);
+        assert_string_not_equal(one, two);
+        assert_null(strstr(two, "THREADS")); /* the history keeps none of it */
+}
+
+/* The workload may write the result, too: what it says of the machine must not make a name that nothing can hold. */
+static void a_machine_with_a_long_name_is_cut(void **state)
+{
+        struct world *w = *state;
+        char name[10241];
+
+        for (size_t i = 0; i < sizeof(name) - 1; i++)
+                name[i] = "\xc3\xa4"[i & 1];
+        name[sizeof(name) - 1] = '\0';
+        completes(w, &ALGORITHMPROFILING, Q,
+                  arena_printf(&w->rig.arena, "{'version': 1, 'machine': {'cpu': 'x%s'}, 'algorithms': [%s]}",
+                               name, ENTRY("quick_sort", "10", "1.5")));
+        assert_phase(w, "Completed");
+        assert_int_equal(strlen(w->row->measures[0].series), strlen("ns/quick_sort/sorting//10/") + 199);
+        assert_true(utf8_valid(w->row->measures[0].series, strlen(w->row->measures[0].series)));
 }
 
 static void a_sweep_tells_every_size(void **state)
@@ -157,6 +207,51 @@ static void a_sweep_tells_every_size(void **state)
         assert_json(&w->rig, json_at(json_index(sizes, 1), "executionTime"), "2");
         assert_json(&w->rig, json_path(s, "scaling[0].exponent"), "1.1");
         assert_int_equal(w->row->n_measures, 2);
+}
+
+/* The pod of a comparison with several images, as its kubelet has it at the end. */
+static const char *images(struct world *w, const char *spec)
+{
+        struct json *pod;
+
+        begin(w, &ALGORITHMCOMPARISON, spec);
+        runs(w, JOB_1, 1);
+        probe_succeeds(w, JOB_1, 1, RESULT(ENTRY("quick_sort", "10", "1.5")) "}");
+        pod = object_json(w, &KUBE_POD, pod_name(w, JOB_1));
+        json_set(&w->rig.arena, pod, "spec",
+                 parse(&w->rig,
+                       "{'nodeName': 'n1', 'containers': [{'name': 'coordinator', 'image': 'sonde-pod'}, "
+                       "{'name': 'group-1', 'image': 'ml:1'}, {'name': 'group-2', 'image': 'i:10'}, "
+                       "{'name': 'group-3', 'image': 'i:1'}, {'name': 'group-4', 'image': 'ml:1'}, "
+                       "{'name': 'mesh', 'image': 'mesh'}, {'name': 'relay', 'image': 'sonde-pod'}]}"));
+        json_set(&w->rig.arena, pod, "metadata", json_copy(&w->rig.arena, json_at(pod, "metadata")));
+        json_set(&w->rig.arena, json_at(pod, "metadata"), "annotations",
+                 parse(&w->rig, "{'kubectl.kubernetes.io/default-container': 'coordinator'}"));
+        json_set(&w->rig.arena, json_at(pod, "status"), "containerStatuses",
+                 parse(&w->rig,
+                       "[{'name': 'coordinator', 'imageID': 'sha256:0', 'state': {'terminated': {'exitCode': "
+                       "0, "
+                       "'finishedAt': '2026-11-15T11:01:00Z'}}}, {'name': 'group-1', 'imageID': "
+                       "'docker-pullable://r.io/ml@sha256:1'}, {'name': 'group-2', 'imageID': ''}, {'name': "
+                       "'group-4', 'imageID': 'r.io/ml@sha256:1'}]"));
+        come_to_rest(w);
+        assert_phase(w, "Completed");
+        return w->row->image;
+}
+
+#define ML     "{'name': 'm', 'type': 'ml', 'framework': 'sklearn'}"
+#define ITS(n) "{'name': '" n "', 'type': 'custom', 'customConfig': {'image': '" n "', 'command': ['c']}}"
+
+static void the_images_that_were_measured_are_told(void **state)
+{
+        assert_string_equal(images(*state, "'inputSize': 10, 'algorithms': [" ML ", " ITS("quick_sort") "]"),
+                            "ml:1@sha256:1, i:10, i:1");
+}
+
+static void the_coordinator_is_one_of_them_where_it_measures(void **state)
+{
+        assert_string_equal(images(*state, "'inputSize': 10, 'algorithms': [{'name': 'quick_sort'}, " ML "]"),
+                            "sonde-pod (sha256:0), ml:1@sha256:1, i:10, i:1");
 }
 
 #define TWO                                                                                                 \
@@ -413,7 +508,15 @@ static void pods_follow_each_other(void **state)
         come_to_rest(w);
         assert_phase(w, "Running");
         assert_non_null(there(w, &KUBE_JOB, JOB_2));
-        assert_json(&w->rig, json_at(status_now(w), "pods"), "{'done': 1, 'total': 2, 'attempt': 1}");
+        assert_json(&w->rig, json_at(status_now(w), "pods"),
+                    "{'done': 1, 'total': 2, 'attempt': 1, 'node': 'n1'}");
+        assert_json(&w->rig,
+                    json_path(object_json(w, &KUBE_JOB, JOB_2),
+                              "spec.template.spec.affinity.nodeAffinity."
+                              "preferredDuringSchedulingIgnoredDuringExecution[0].preference"),
+                    "{'matchExpressions': [{'key': 'kubernetes.io/hostname', 'operator': 'In', 'values': "
+                    "['n1']}]}");
+        assert_null(json_path(object_json(w, &KUBE_JOB, JOB_1), "spec.template.spec.affinity"));
         assert_int_equal(count_events(w, "NextPod"), 1);
         assert_int_equal(json_int(json_at(status_now(w), "run"), "retries", -1), 0);
         probe_runs(w, JOB_2, 2,
@@ -423,8 +526,30 @@ static void pods_follow_each_other(void **state)
         probe_succeeds(w, JOB_2, 2, GOOD);
         come_to_rest(w);
         assert_phase(w, "Completed");
-        assert_json(&w->rig, json_at(status_now(w), "pods"), "{'done': 2, 'total': 2, 'attempt': 2}");
+        assert_json(&w->rig, json_at(status_now(w), "pods"),
+                    "{'done': 2, 'total': 2, 'attempt': 2, 'node': 'n1'}");
+        assert_says(json_str(condition(status_now(w), "Ready"), "message"), "the median of 5 runs in 2 pods");
         assert_int_equal(w->rows, 1);
+        assert_int_equal(w->row->attempt, 1); /* nothing was done again: the next one learns from it */
+}
+
+/* What went on from a checkpoint is no measure for the next run. */
+static void a_pod_that_was_made_again_is_another_attempt(void **state)
+{
+        struct world *w = *state;
+
+        begin(w, &ALGORITHMPROFILING, Q ", 'pods': 2");
+        runs(w, JOB_1, 1);
+        edit(&w->rig, "suspend", "true");
+        come_to_rest(w);
+        edit(&w->rig, "suspend", "false");
+        come_to_rest(w);
+        probe_succeeds(w, JOB_2, 2, "{'morePods': 1}");
+        come_to_rest(w);
+        probe_succeeds(w, "dprofiler-r-3", 3, GOOD);
+        come_to_rest(w);
+        assert_phase(w, "Completed");
+        assert_int_equal(w->row->attempt, 3);
 }
 
 /* What the workload writes there itself does not keep the cluster busy for ever. */
@@ -559,6 +684,10 @@ static const struct CMUnitTest tests[] = {
         TEST(a_profiling_from_begin_to_end),
         TEST(the_history_is_told),
         TEST(what_is_done_is_in_the_series),
+        TEST(the_environment_is_in_the_series),
+        TEST(a_machine_with_a_long_name_is_cut),
+        TEST(the_images_that_were_measured_are_told),
+        TEST(the_coordinator_is_one_of_them_where_it_measures),
         TEST(a_sweep_tells_every_size),
         TEST(a_comparison_with_one_that_failed),
         TEST(what_a_framework_said),
@@ -573,6 +702,7 @@ static const struct CMUnitTest tests[] = {
         TEST(suspended_and_resumed),
         TEST(without_a_result_it_has_failed),
         TEST(pods_follow_each_other),
+        TEST(a_pod_that_was_made_again_is_another_attempt),
         TEST(pods_come_to_an_end),
         TEST(the_next_pod_can_be_cancelled),
         TEST(it_goes_when_its_time_has_come),

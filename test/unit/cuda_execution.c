@@ -242,6 +242,25 @@ static void mode_none_asks_nobody(void **state)
         assert_null(p.reason);
 }
 
+static void nodes_that_may_not_be_listed_are_not(void **state)
+{
+        const struct cuda_settings settings = {
+                .pod_image = "sonde-pod", .runner_image = "runner", .no_nodes = true};
+        struct rig *r = *state;
+        struct cuda_placement p;
+        struct cuda_spec s;
+
+        experiment(r, "'image': 'i', 'minimumMemory': '40Gi'", NULL);
+        r->view.settings = &settings;
+        s = spec_of(r);
+        decision_done(&r->d);
+        assert_true(cuda_place(&r->view, &r->d, &s, "mixed", &p));
+        assert_null(preferred(&p));
+        assert_non_null(p.affinity);
+        assert_says(p.reason, "--no-nodes");
+        r->view.settings = &SETTINGS;
+}
+
 /* ---- what has become of it */
 
 #define EXECUTION(status)                                                              \
@@ -505,6 +524,7 @@ static const struct CMUnitTest tests[] = {
         TEST(of_two_namespaces_none_is_believed),
         TEST(without_nodes_or_grants_nothing_is_preferred),
         TEST(mode_none_asks_nobody),
+        TEST(nodes_that_may_not_be_listed_are_not),
         TEST(one_that_was_not_made_yet_is_none),
         TEST(one_that_is_gone_is_looked_for),
         TEST(one_out_of_sight_is_polled),

@@ -576,6 +576,21 @@ static void after_the_end_nothing_goes_on(void **state)
         assert_true(removes(r, "r-run-9"));
 }
 
+/* A Job has failed, and its pod is told to end, and has not: that is remembered. */
+static void it_rests_when_its_pods_are_over(void **state)
+{
+        struct rig *r = *state;
+
+        under_way(r, "{}", ATTEMPT1 ", 'outcome': 'Failed'", "");
+        job(r, JOB("", JOB_FAILED("DeadlineExceeded")));
+        pod(r, EVICTED);
+        plan_and_settle(r, RUN_LIFE_FAILED, NULL);
+        assert_true(r->d.rests);
+        pod(r, RUNS);
+        plan_and_settle(r, RUN_LIFE_FAILED, NULL);
+        assert_false(r->d.rests);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
@@ -610,6 +625,7 @@ static const struct CMUnitTest tests[] = {
         T(what_does_not_count),
         T(the_outcome),
         T(after_the_end_nothing_goes_on),
+        T(it_rests_when_its_pods_are_over),
 };
 
 UNIT_MAIN(tests)

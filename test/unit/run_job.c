@@ -533,7 +533,7 @@ static void a_job_that_would_run_again_goes(void **state)
 {
         static const struct {
                 const char *job, *pod;
-                bool goes;
+                bool goes, unknown; /* which pod was the last one */
         } cases[] = {
                 {JOB_OF("2", "{}"), POD_OF("p", "Failed"), true},
                 {JOB_OF("0", "{}"), POD_OF("p", "Failed"), false},  /* fails by itself */
@@ -544,6 +544,8 @@ static void a_job_that_would_run_again_goes(void **state)
                  POD_OF("p", "Succeeded"), false},
                 {JOB_OF("2", "{'conditions': [{'type': 'Failed', 'status': 'True'}]}"), POD_OF("p", "Failed"),
                  false},
+                {JOB_OF("0", "{}"), POD_OF("p", "Running"), true, true},
+                {JOB_OF("0", "{}"), POD_OF("p", "Succeeded"), false, true}, /* is about to end */
         };
 
         (void)state;
@@ -553,7 +555,7 @@ static void a_job_that_would_run_again_goes(void **state)
 
                 setup(&s);
                 r = s;
-                request(r, "{'progress': {'job': 'r-run', 'podUID': 'uid-p'}}");
+                request(r, cases[i].unknown ? "{}" : "{'progress': {'job': 'r-run', 'podUID': 'uid-p'}}");
                 child(r, &KUBE_JOB, cases[i].job);
                 child(r, &KUBE_POD, cases[i].pod);
                 run_job_halt(&r->view, &r->d, &r->names);

@@ -16,7 +16,7 @@ static const char FULL[] =
         "{'phase': 'DecodeSweep', 'phaseNumber': 3, 'totalPhases': 7, 'message': 'Profiling', 'timestamp': "
         "'2026-11-15T11:50:00Z', 'startedAt': '2026-11-15T11:10:00Z', 'progress': {'currentStep': 5, "
         "'totalSteps': 12, 'subPhase': 'Deploying'}, 'gpuConfig': {'currentGpus': 4, 'parallelMapping': "
-        "'TP=2'}}";
+        "'TP=2'}, 'bestSoFar': 'TP=4'}";
 
 /* Puts the track of a run that has reported FULL at 11:50 into the ConfigMap that was added last. */
 static void with_track(struct rig *r, usec_t when)
@@ -56,7 +56,8 @@ static void the_shape_of_progress(void **state)
                 r, p,
                 "{'phase': 'DecodeSweep', 'phaseNumber': 3, 'totalPhases': 7, 'step': '5/12', 'currentStep': "
                 "5, 'totalSteps': 12, 'subPhase': 'Deploying', 'message': 'Profiling', 'attempt': 1, "
-                "'gpuConfig': {'currentGpus': 4, 'parallelMapping': 'TP=2'}, 'startedAt': "
+                "'gpuConfig': {'currentGpus': 4, 'parallelMapping': 'TP=2'}, 'bestSoFar': 'TP=4', "
+                "'startedAt': "
                 "'2026-11-15T09:00:00Z', 'updatedAt': '2026-11-15T11:50:00Z', 'job': 'r-run', 'pod': 'p', "
                 "'podUID': 'uid-p'}");
         assert_condition(status, "Progressing", "True", "Running");

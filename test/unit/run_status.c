@@ -431,15 +431,16 @@ static void the_largest_status_fits_the_config_map(void **state)
                 "{\"phase\":\"Failed\",\"message\":\"%s\",\"plan\":%s],\"error\":\"%s\",\"details\":{\"d\":"
                 "\"%s\"},"
                 "\"progress\":{\"currentStep\":1000000000,\"totalSteps\":1000000000,\"subPhase\":\"%s\"},"
-                "\"gpuConfig\":{\"currentGpus\":1000000000,\"parallelMapping\":\"%s\"},\"sequence\":"
-                "9007199254740992}",
+                "\"gpuConfig\":{\"currentGpus\":1000000000,\"parallelMapping\":\"%s\"},\"bestSoFar\":\"%s\","
+                "\"sequence\":9007199254740992}",
                 repeated("\\\"", 3000), buf_cstr(&plan), repeated("\\n", 3000), repeated("x", 4000),
-                repeated("\\t", 3000), repeated("\\\\", 3000)));
+                repeated("\\t", 3000), repeated("\\\\", 3000), repeated("\\\"", 3000)));
         assert_in_range(strlen(written(&s)), 8000, RUN_STATUS_TEXT_MAX);
         assert_int_equal(s.plan->n, RUN_PHASES_MAX);
         assert_int_equal(strlen(s.message), RUN_MESSAGE_MAX);
         assert_int_equal(strlen(s.sub_phase), RUN_SUB_PHASE_MAX);
         assert_int_equal(strlen(s.parallel_mapping), RUN_MAPPING_MAX);
+        assert_int_equal(strlen(s.best), RUN_BEST_MAX);
         assert_int_equal(strlen(s.error), RUN_ERROR_MAX);
 }
 
@@ -538,6 +539,7 @@ static const struct {
         {"{\"phase\":\"X\",\"progress\":{\"totalSteps\":99999999999999999999999}}", "progress.totalSteps"},
         {"{\"phase\":\"X\",\"progress\":{\"totalSteps\":true}}", "progress.totalSteps is not a whole number"},
         {"{\"phase\":\"X\",\"progress\":{\"subPhase\":1}}", "progress.subPhase is not a string but number"},
+        {"{\"phase\":\"X\",\"bestSoFar\":{}}", "bestSoFar is not a string but object"},
         {"{\"phase\":\"X\",\"gpuConfig\":4}", "gpuConfig is not an object but number"},
         {"{\"phase\":\"X\",\"gpuConfig\":{\"currentGpus\":-4}}",
          "gpuConfig.currentGpus is not a whole number"},

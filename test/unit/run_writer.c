@@ -126,6 +126,7 @@ static void the_file_is_as_the_design_has_it(void **state)
                 .sub_phase = "Benchmarking batch size 256",
                 .gpus = 4,
                 .mapping = "TP=2/DP=2",
+                .best = "TP=4  ITL 11.8 ms",
         };
 
         assert_true(run_report(&d->reporter, &report));
@@ -146,6 +147,7 @@ static void the_file_is_as_the_design_has_it(void **state)
                                         "    \"currentGpus\": 4,\n"
                                         "    \"parallelMapping\": \"TP=2/DP=2\"\n"
                                         "  },\n"
+                                        "  \"bestSoFar\": \"TP=4  ITL 11.8 ms\",\n"
                                         "  \"sequence\": 1\n"
                                         "}\n");
         assert_int_equal(entries(d), 1);

@@ -116,12 +116,39 @@ static void test_one_algorithm(void **state)
         made_done(&m);
 }
 
+static bool has_warning(struct made *m, const char *part)
+{
+        const struct json *list = json_at(result_of(m), "warnings");
+
+        json_foreach (w, list)
+                if (strstr(json_cstr(w), part))
+                        return true;
+        return false;
+}
+
+/* Of one type, and yet two: by their names. One that is come back to is no third. */
+static void test_nodes_of_one_type_are_machines_of_their_own(void **state)
+{
+        static const char *const machines[] = {"{\"node\": \"x\", \"cpu\": \"c\"}",
+                                               "{\"node\": \"y\", \"cpu\": \"c\"}"};
+        struct made m;
+
+        made_init(&m, "{\"iterations\": 2, \"pods\": 3, \"algorithms\": [{\"name\": \"a\", \"command\": "
+                      "[\"x\"]}]}");
+        add_all(&m, 0, 0.1, 0.01, 1000000);
+        samples_machine(&m.samples, parse(&m.arena, machines[0]));
+        assert_false(has_warning(&m, "measured on"));
+        samples_machine(&m.samples, parse(&m.arena, machines[1]));
+        samples_machine(&m.samples, parse(&m.arena, machines[0]));
+        assert_true(has_warning(&m, "measured on 2 machines"));
+        assert_string_equal(json_str(json_at(result_of(&m), "machine"), "node"), "x"); /* the last one */
+        made_done(&m);
+}
+
 /* A trend as clear as this must be told. */
 static void test_a_drift_is_a_warning(void **state)
 {
         struct made m;
-        const struct json *list;
-        bool told = false;
 
         made_init(&m, "{\"iterations\": 20, \"algorithms\": [{\"name\": \"a\", \"command\": [\"x\"]}]}");
         for (unsigned b = 0; b <= 20; b++) {
@@ -129,10 +156,7 @@ static void test_a_drift_is_a_warning(void **state)
 
                 samples_add(&m.samples, 0, 0, b, &s);
         }
-        list = json_at(result_of(&m), "warnings");
-        json_foreach (w, list)
-                told |= strstr(json_cstr(w), "its times rise from run to run") != NULL;
-        assert_true(told);
+        assert_true(has_warning(&m, "its times rise from run to run"));
         made_done(&m);
 }
 
@@ -364,6 +388,61 @@ static void test_the_least_effect_and_the_tolerance_at_their_ends(void **state)
         made_done(&m);
 }
 
+/* Twenty runs of each, and a model in each of them. */
+static void add_models(struct made *m, size_t entry, double seconds, double accuracy, double scatter)
+{
+        for (unsigned b = 0; b < plan_blocks(&m->plan); b++) {
+                struct measure_sample s = run_of(m, seconds, 0.01, 1000000);
+
+                s.ml = json_object(&m->arena);
+                json_set(&m->arena, s.ml, "accuracy",
+                         json_double(&m->arena, accuracy + scatter * (b % 2 ? 0.5 : -0.5)));
+                samples_add(&m->samples, entry, 0, b, &s);
+        }
+}
+
+/* No tolerance is said: a model that is faster and worse wins nothing, whatever it costs. */
+static void test_a_faster_model_that_is_worse_is_a_trade_off(void **state)
+{
+        struct made m;
+        struct json *r;
+
+        made_init(&m, THREE("\"iterations\": 20, \"price\": {\"perCpuHour\": 1}, "));
+        add_models(&m, 0, 1, 0.80, 0.01);
+        add_models(&m, 1, 2, 0.90, 0.01);
+        add_models(&m, 2, 3, 0.85, 0.01);
+        r = result_of(&m);
+        assert_null(json_path(r, "comparison.fastest"));
+        assert_int_equal(json_len(json_at(r, "recommendations")), 0);
+        assert_string_equal(json_print(&m.arena, json_path(r, "comparison.pareto.accuracy")),
+                            "[\"a\",\"b\"]");
+        assert_string_equal(
+                json_str(json_at(r, "comparison"), "summary"),
+                "a is faster, but less accurate than b (0.8 against 0.9): no single winner; best in "
+                "time and accuracy: a, b");
+        assert_string_equal(json_str(json_index(json_path(r, "comparison.pairs"), 0), "verdict"), "slower");
+        made_done(&m);
+}
+
+static void test_models_that_are_equally_good_have_a_winner(void **state)
+{
+        static const double scatters[] = {0, 0.1}; /* without any, and such that 0.01 is nothing */
+        struct made m;
+        struct json *r;
+
+        for (size_t i = 0; i < ARRAY_LEN(scatters); i++) {
+                made_init(&m, THREE("\"iterations\": 20, \"price\": {\"perCpuHour\": 1}, "));
+                add_models(&m, 0, 1, 0.90, scatters[i]);
+                add_models(&m, 1, 2, scatters[i] > 0 ? 0.91 : 0.90, scatters[i]);
+                add_models(&m, 2, 3, 0.90, scatters[i]);
+                r = result_of(&m);
+                assert_string_equal(json_str(json_path(r, "comparison.fastest"), "name"), "a");
+                assert_non_null(recommendation(r, "a is the fastest"));
+                assert_non_null(recommendation(r, "a is the cheapest"));
+                made_done(&m);
+        }
+}
+
 /* A time that no clock has told is none, and never 0. */
 static void test_a_time_beyond_all_measure_is_not_valid(void **state)
 {
@@ -471,19 +550,93 @@ static void test_a_failed_one_is_not_compared(void **state)
         made_done(&m);
 }
 
+/* Pods that are far apart, each with runs that are close together. The last block of a pod is an outlier. */
+static void add_pods(struct made *m, size_t entry, double seconds)
+{
+        for (unsigned pod = 0; pod < m->plan.pods; pod++)
+                for (unsigned b = 0; b < plan_blocks(&m->plan); b++) {
+                        double level = seconds * (1 + 0.1 * pod);
+                        struct measure_sample s = run_of(m, level * (b + 1 == plan_blocks(&m->plan) ? 9 : 1),
+                                                         0, (int64_t)(level * 1e9));
+
+                        samples_add(&m->samples, entry, pod, b, &s);
+                }
+        m->samples.pods_done = m->plan.pods;
+}
+
+/* 20 runs in each of 5 pods are 5 values, and their interval is as wide as pods differ. */
 static void test_pods_are_the_unit(void **state)
 {
         struct made m;
-        struct json *r;
+        const struct json *r, *e, *pair;
 
-        made_init(&m, THREE("\"iterations\": 3, \"pods\": 5, "));
-        add_all(&m, 0, 0.1, 0.01, 1000000);
-        add_all(&m, 1, 0.2, 0.01, 1000000);
-        add_all(&m, 2, 0.3, 0.01, 1000000);
+        made_init(&m, THREE("\"iterations\": 20, \"pods\": 5, "));
+        for (size_t i = 0; i < 3; i++)
+                add_pods(&m, i, 0.1 * (double)(i + 1));
         r = result_of(&m);
+        e = json_index(json_at(r, "algorithms"), 0);
+        pair = json_index(json_path(r, "comparison.pairs"), 0);
         assert_string_equal(json_str(r, "unit"), "pod");
         assert_int_equal(json_int(r, "pods", 0), 5);
-        assert_int_equal(json_int(json_index(json_at(r, "algorithms"), 0), "n", 0), 15);
+        assert_int_equal(json_int(e, "n", 0), 100); /* runs */
+        assert_int_equal(json_int(json_path(e, "statistics.time"), "n", 0), 5);
+        assert_int_equal(json_int(json_path(e, "statistics.memory"), "n", 0), 5);
+        assert_int_equal(json_int(json_path(e, "statistics.cpu"), "n", 0), 5);
+        assert_true(near(number(e, "executionTime"), 0.12));
+        assert_true(near(number(e, "memoryUsage"), 120));
+        assert_true(near(number(e, "statistics.time.max"), 0.14)); /* of the pods' medians */
+        assert_string_equal(json_str(json_path(e, "statistics.time"), "ciMethod"), "rough");
+        assert_true(near(number(e, "statistics.time.ciLow"), 0.10) ||
+                    near(number(e, "statistics.time.ciLow"), 0.11));
+        assert_int_equal(json_int(pair, "nA", 0), 5);
+        assert_int_equal(json_int(pair, "nB", 0), 5);
+        assert_true(near(number(pair, "ratio"), 2));
+        assert_non_null(recommendation(r, "a is the fastest"));
+        assert_non_null(strstr(json_str(recommendation(r, "a is the fastest"), "evidence"), "5 and 5 pods"));
+        made_done(&m);
+}
+
+/* However many runs they had. */
+static void test_too_few_pods_have_no_interval(void **state)
+{
+        struct made m;
+        const struct json *r, *e;
+
+        for (unsigned done = 1; done <= 2; done++) {
+                made_init(&m, THREE("\"iterations\": 20, \"pods\": 2, "));
+                for (size_t i = 0; i < 3; i++)
+                        add_pods(&m, i, 0.1 * (double)(i + 1));
+                for (size_t i = m.samples.rows.n;
+                     done == 1 && i-- > 0;) /* the second did not come to measure */
+                        if (m.samples.rows.v[i].pod == 1)
+                                m.samples.rows.v[i] = m.samples.rows.v[--m.samples.rows.n];
+                r = result_of(&m);
+                e = json_index(json_at(r, "algorithms"), 0);
+                assert_int_equal(json_int(e, "n", 0), 20 * done);
+                assert_int_equal(json_int(json_path(e, "statistics.time"), "n", 0), done);
+                assert_string_equal(json_str(json_path(e, "statistics.time"), "ciMethod"), "n too small");
+                assert_null(json_path(e, "statistics.time.ciLow"));
+                e = json_index(json_path(r, "comparison.pairs"), 0);
+                assert_int_equal(json_int(e, "nA", 0), done);
+                assert_string_equal(json_str(e, "verdict"), "inconclusive");
+                assert_non_null(strstr(json_str(e, "why"), "pods are too few for any verdict"));
+                made_done(&m);
+        }
+}
+
+/* Growth is told by pods as well: two of them are too few to be sure of it. */
+static void test_growth_is_of_pods(void **state)
+{
+        struct made m;
+        const struct json *s;
+
+        made_init(&m, "{\"iterations\": 20, \"pods\": 2, \"sizes\": [100, 200, 400, 800], \"algorithms\": "
+                      "[{\"name\": \"a\", \"command\": [\"x\"]}]}");
+        for (size_t i = 0; i < 4; i++)
+                add_pods(&m, i, (double)m.plan.sizes[i] * 1e-3);
+        s = json_index(json_at(result_of(&m), "scaling"), 0);
+        assert_true(fabs(number(s, "exponent") - 1) < 1e-6);
+        assert_true(json_bool(s, "rough", false));
         made_done(&m);
 }
 
@@ -574,6 +727,7 @@ static void test_a_long_model_is_cut_and_says_so(void **state)
 
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_algorithm),
+        cmocka_unit_test(test_nodes_of_one_type_are_machines_of_their_own),
         cmocka_unit_test(test_a_drift_is_a_warning),
         cmocka_unit_test(test_the_fastest_is_recommended_with_its_evidence),
         cmocka_unit_test(test_nothing_is_recommended_where_nothing_is_clear),
@@ -584,12 +738,16 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_was_given_up_is_not_recommended),
         cmocka_unit_test(test_what_was_given_up_in_an_earlier_pod_says_why),
         cmocka_unit_test(test_the_least_effect_and_the_tolerance_at_their_ends),
+        cmocka_unit_test(test_a_faster_model_that_is_worse_is_a_trade_off),
+        cmocka_unit_test(test_models_that_are_equally_good_have_a_winner),
         cmocka_unit_test(test_a_time_beyond_all_measure_is_not_valid),
         cmocka_unit_test(test_metrics_take_no_room_that_grows),
         cmocka_unit_test(test_a_price_without_requests_is_paid_by_use),
         cmocka_unit_test(test_growth_with_size),
         cmocka_unit_test(test_a_failed_one_is_not_compared),
         cmocka_unit_test(test_pods_are_the_unit),
+        cmocka_unit_test(test_too_few_pods_have_no_interval),
+        cmocka_unit_test(test_growth_is_of_pods),
         cmocka_unit_test(test_too_much_is_left_out_until_it_fits),
         cmocka_unit_test(test_the_longest_result_fits),
         cmocka_unit_test(test_a_long_model_is_cut_and_says_so),

@@ -257,6 +257,38 @@ static void test_pods_measure_one_after_the_other(void **state)
         rig_done_all(&rig);
 }
 
+static bool has_warning(const struct json *result, const char *part)
+{
+        const struct json *list = json_at(result, "warnings");
+
+        json_foreach (w, list)
+                if (strstr(json_cstr(w), part))
+                        return true;
+        return false;
+}
+
+/* That the second pod goes on after the first is how it is meant; that a third one ends what it began is not. */
+static void test_a_pod_that_is_gone_on_with_in_another_is_told(void **state)
+{
+        static const char plan[] = "{\"iterations\": 3, \"pods\": 2, \"algorithms\": [{\"name\": \"a\", "
+                                   "\"command\": [\"ok\", \"500\"]}]}";
+
+        for (size_t kill_at = 0; kill_at <= 2; kill_at++) { /* not at all; in its first run; in its second */
+                struct rig rig;
+
+                rig_init(&rig);
+                assert_int_equal(rig_run(&rig, plan), 0);
+                rig.kill_at = kill_at;
+                if (kill_at)
+                        assert_int_equal(rig_run(&rig, plan), RIG_KILLED);
+                rig.kill_at = 0;
+                assert_int_equal(rig_run(&rig, plan), 0);
+                assert_int_equal(has_warning(rig_file(&rig, RUN_RESULT_FILE), "continued 1 time from"),
+                                 kill_at == 2);
+                rig_done_all(&rig);
+        }
+}
+
 static void test_a_plan_that_is_wrong_is_refused(void **state)
 {
         struct rig rig;
@@ -312,6 +344,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_valid_is_a_failure_with_its_reason),
         cmocka_unit_test(test_in_parallel_a_block_is_under_way_together),
         cmocka_unit_test(test_pods_measure_one_after_the_other),
+        cmocka_unit_test(test_a_pod_that_is_gone_on_with_in_another_is_told),
         cmocka_unit_test(test_a_plan_that_is_wrong_is_refused),
         cmocka_unit_test(test_a_worker_that_does_not_come),
 };

@@ -22,7 +22,8 @@ static int make_world(void **state)
         struct world *w = xcalloc(1, sizeof(*w));
 
         for (size_t i = 0; i < SIDES; i++)
-                w->sides[i] = (struct stats_side){names[i], w->samples[i], 0, NULL, NAN};
+                w->sides[i] = (struct stats_side){
+                        .name = names[i], .samples = w->samples[i], .accuracy = NAN};
         w->c = (struct stats_compare){.sides = w->sides, .n_sides = 2, .baseline = 1, .seed = "uid"};
         *state = w;
         return 0;
@@ -234,6 +235,72 @@ static void test_what_cannot_be_compared_says_why(void **state)
         assert_int_equal(compared(w)->verdict, STATS_NOT_COMPARABLE);
 }
 
+/* Nothing is said of a tolerance: what is more than chance is a trade-off. */
+static void test_a_faster_one_that_is_less_accurate_is_no_winner(void **state)
+{
+        struct world *w = *state;
+
+        runs(w, 0, 10, 1, 0.01, 1);
+        runs(w, 1, 10, 2, 0.01, 2);
+        w->sides[0].accuracy = w->sides[1].accuracy = 0.9;
+        assert_int_equal(compared(w)->verdict, STATS_LESS);
+        assert_true(w->k.best_is_clear && w->k.more_accurate == SIZE_MAX);
+        w->sides[0].accuracy = 0.85;
+        assert_int_equal(compared(w)->verdict, STATS_LESS);
+        assert_true(w->k.best == 0 && !w->k.best_is_clear && w->k.more_accurate == 1);
+        assert_string_equal(w->k.summary,
+                            "quick_sort is faster, but less accurate than merge_sort (0.85 against 0.9): no "
+                            "single winner; best in time and accuracy: quick_sort, merge_sort");
+        /* The faster one is the better one in everything. */
+        w->sides[0].accuracy = 0.95;
+        compared(w);
+        assert_true(w->k.best_is_clear && w->k.more_accurate == SIZE_MAX);
+        /* Who has none is compared by what it has. */
+        w->sides[0].accuracy = NAN;
+        compared(w);
+        assert_true(w->k.best_is_clear);
+}
+
+static void test_accuracies_that_chance_may_have_parted_are_equal(void **state)
+{
+        struct world *w = *state;
+
+        runs(w, 0, 10, 1, 0.01, 1);
+        runs(w, 1, 10, 2, 0.01, 2);
+        w->sides[0].accuracy = 0.90;
+        w->sides[0].accuracy_ci = (struct stats_interval){0.80, 0.93, 0.98, STATS_ORDER};
+        w->sides[1].accuracy = 0.94;
+        w->sides[1].accuracy_ci = (struct stats_interval){0.90, 0.99, 0.98, STATS_ORDER};
+        compared(w);
+        assert_true(w->k.best_is_clear); /* 0.04 is less than 0.05, of 0.03 and 0.04 */
+        w->sides[1].accuracy_ci.low = 0.92;
+        compared(w);
+        assert_true(!w->k.best_is_clear && w->k.more_accurate == 1);
+        w->c.accuracy_tolerance = 0.05;
+        compared(w);
+        assert_true(w->k.best_is_clear);
+}
+
+/* Beyond the tolerance nothing is said of the times but the medians. */
+static void test_a_tolerance_that_is_passed_is_a_trade_off(void **state)
+{
+        struct world *w = *state;
+
+        w->c.n_sides = 3;
+        runs(w, 0, 10, 1, 0.01, 1);
+        runs(w, 1, 10, 2, 0.01, 2);
+        runs(w, 2, 10, 3, 0.01, 3);
+        w->sides[0].accuracy = 0.8;
+        w->sides[1].accuracy = 0.95;
+        w->sides[2].accuracy = 0.9;
+        w->c.accuracy_tolerance = 0.01;
+        assert_int_equal(compared(w)->verdict, STATS_NOT_COMPARABLE);
+        assert_string_equal(w->k.summary,
+                            "quick_sort has the lowest median, but is less accurate than merge_sort (0.8 "
+                            "against 0.95): no single winner; best in time and accuracy: quick_sort, "
+                            "merge_sort");
+}
+
 static void test_one_failed_does_not_discard_the_others(void **state)
 {
         struct world *w = *state;
@@ -355,6 +422,9 @@ static const struct CMUnitTest tests[] = {
         in_world(test_noise_that_hides_is_inconclusive),
         in_world(test_noise_counts_the_same_both_ways),
         in_world(test_what_cannot_be_compared_says_why),
+        in_world(test_a_faster_one_that_is_less_accurate_is_no_winner),
+        in_world(test_accuracies_that_chance_may_have_parted_are_equal),
+        in_world(test_a_tolerance_that_is_passed_is_a_trade_off),
         in_world(test_one_failed_does_not_discard_the_others),
         in_world(test_nothing_at_all),
         in_world(test_blocks_are_drawn_whole),

@@ -143,6 +143,51 @@ static void test_runs_of_their_own(void **state)
         assert_false(has_note(result, "different machines"));
 }
 
+/* RUNS runs, three in a pod, of which each is right about nine times of ten: AWAY is how far from that. */
+static const struct json *accurate_samples(struct arena *a, double level, double away)
+{
+        struct json *rows = json_array(a);
+
+        for (int run = 0; run < RUNS; run++)
+                json_append(rows, json_build(a, "['sort', 1000, %d, %d, null, %p, %p]", run / 3, run,
+                                             (void *)json_double(a, level * (1 + 0.002 * (run * 7 % 11))),
+                                             (void *)json_double(a, 0.9 + away + 0.01 * (run % 4))));
+        return json_build(a,
+                          "{'columns': ['algorithm', 'size', 'pod', 'iteration', 'failure', 'time', "
+                          "'accuracy'], 'rows': %p}",
+                          (void *)rows);
+}
+
+static void test_pods_are_described_by_their_medians(void **state)
+{
+        struct world *w = *state;
+        const struct json *run;
+
+        w->sides[0] = profiling(w, "old", 0.2, "A");
+        w->sides[1] = profiling(w, "new", 0.1, "A");
+        w->sides[0].docs.samples = accurate_samples(&w->a, 0.2, 0);
+        run = json_first(json_at(versus(&w->a, w->sides, 2, NULL), "runs"));
+        assert_int_equal(json_int(run, "n", 0), RUNS);
+        assert_int_equal(json_int(json_at(run, "time"), "n", 0), RUNS / 3);
+}
+
+static const struct json *fastest_of(struct world *w, double away)
+{
+        w->sides[0] = profiling(w, "old", 0.2, "A");
+        w->sides[1] = profiling(w, "new", 0.1, "A");
+        w->sides[0].docs.samples = accurate_samples(&w->a, 0.2, 0);
+        w->sides[1].docs.samples = accurate_samples(&w->a, 0.1, away);
+        return json_at(versus(&w->a, w->sides, 2, NULL), "summary");
+}
+
+static void test_a_difference_in_accuracy_counts_when_it_is_one(void **state)
+{
+        struct world *w = *state;
+
+        assert_null(strstr(json_cstr(fastest_of(w, -0.001)), "less accurate"));
+        assert_non_null(strstr(json_cstr(fastest_of(w, -0.2)), "less accurate"));
+}
+
 static void test_machines_that_differ_are_told(void **state)
 {
         struct world *w = *state;
@@ -250,6 +295,8 @@ static void test_odd_samples(void **state)
 static const struct CMUnitTest tests[] = {
         in_world(test_names),
         in_world(test_runs_of_their_own),
+        in_world(test_pods_are_described_by_their_medians),
+        in_world(test_a_difference_in_accuracy_counts_when_it_is_one),
         in_world(test_machines_that_differ_are_told),
         in_world(test_other_sizes_are_not_comparable),
         in_world(test_algorithms_of_one_comparison_were_interleaved),

@@ -74,6 +74,9 @@ bool algorithm_plan_run(const struct view *v, struct decision *d, const struct r
                         const struct algorithm_spec *spec, const char **why);
 /* Those of the request that are no system's, and upstream's three: of Job and pods. */
 struct json *algorithm_labels(const struct view *v, const struct algorithm_spec *spec);
+#define ALGORITHM_COORDINATOR "coordinator"
+/* Whether a container of that name is one in which algorithms are measured; others may have been added by whoever. */
+bool algorithm_measures(const char *container);
 /* The image that it runs in. */
 const char *algorithm_image(const struct view *v, const struct algorithm_entry *e);
 

@@ -148,11 +148,24 @@ static struct json *container(const struct view *v, const struct algorithm_spec 
                 a, "{'name': %s, 'image': %s, 'command': %p, 'resources': %p, 'volumeMounts': %p}", name,
                 e ? algorithm_image(v, e) : settings->pod_image, (void *)command, (void *)resources(v, e),
                 (void *)mounts(v, spec, e));
+        struct json *env = settings->env ? json_copy(a, settings->env) : json_array(a);
 
         if (e && e->type == ALGORITHM_ML)
                 json_set(a, c, "imagePullPolicy", json_string(a, "IfNotPresent"));
-        json_set(a, c, "env", settings->env ? json_copy(a, settings->env) : json_array(a));
+        /* For the result: on another node the same may take another time. */
+        json_append(env, json_build(a, "{'name': 'SONDE_NODE_NAME', 'valueFrom': {'fieldRef': {'fieldPath': "
+                                       "'spec.nodeName'}}}"));
+        json_set(a, c, "env", env);
         return c;
+}
+
+#define ALONE "algorithm"
+#define GROUP "group-"
+
+bool algorithm_measures(const char *container)
+{
+        return streq(container, ALONE) || streq(container, ALGORITHM_COORDINATOR) ||
+               str_has_prefix(str_of(container), STR(GROUP));
 }
 
 static struct json *workload(const struct view *v, const struct algorithm_spec *spec)
@@ -162,7 +175,7 @@ static struct json *workload(const struct view *v, const struct algorithm_spec *
         struct json *command = json_build(a, "['" RUN_PROGRAM "', 'probe', '--plan', %s]",
                                           run_escaped(a, plan));
 
-        return container(v, spec, 0, spec->groups > 1 ? "coordinator" : "algorithm", command);
+        return container(v, spec, 0, spec->groups > 1 ? ALGORITHM_COORDINATOR : ALONE, command);
 }
 
 static struct json *workers(const struct view *v, const struct algorithm_spec *spec)
@@ -172,7 +185,7 @@ static struct json *workers(const struct view *v, const struct algorithm_spec *s
 
         for (size_t g = 1; g < spec->groups; g++)
                 json_append(list,
-                            container(v, spec, g, arena_printf(a, "group-%zu", g),
+                            container(v, spec, g, arena_printf(a, GROUP "%zu", g),
                                       json_build(a, "['" RUN_PROGRAM "', 'probe', '--worker', '%zu']", g)));
         return list;
 }
@@ -197,6 +210,24 @@ static void end_job(const struct view *v, struct decision *d, const struct run *
                 decide_absent_foreground(d, job);
 }
 
+/*
+ * Where several pods measure the same, each that follows is wished to the node of the first: what differs between nodes would
+ * count as what differs between pods. A wish only: that node may be full, or gone.
+ */
+static struct json *affinity(const struct view *v, const struct algorithm_spec *spec)
+{
+        const char *node = json_str(json_at(json_at(v->request, "status"), "pods"), "node");
+
+        if (spec->pods < 2 || !node || !*node)
+                return NULL;
+        return json_build(
+                v->arena,
+                "{'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [{'weight': 100, "
+                "'preference': {'matchExpressions': [{'key': 'kubernetes.io/hostname', 'operator': "
+                "'In', 'values': [%s]}]}}]}}",
+                node);
+}
+
 bool algorithm_plan_run(const struct view *v, struct decision *d, const struct run *run,
                         const struct algorithm_spec *spec, const char **why)
 {
@@ -211,7 +242,8 @@ bool algorithm_plan_run(const struct view *v, struct decision *d, const struct r
                 .container = made || wrong ? NULL : workload(v, spec),
                 .more = made || wrong || spec->groups == 1 ? NULL : workers(v, spec),
                 .pod = made || wrong ? NULL
-                                     : json_build(v->arena, "{'volumes': %p}", (void *)volumes(v, spec)),
+                                     : json_build(v->arena, "{'volumes': %p, 'affinity': %p}",
+                                                  (void *)volumes(v, spec), (void *)affinity(v, spec)),
                 .labels = made || wrong ? NULL : algorithm_labels(v, spec),
                 .files = files,
                 .ttl_seconds = -1,
@@ -227,12 +259,15 @@ bool algorithm_plan_run(const struct view *v, struct decision *d, const struct r
 /* ---- registration */
 
 /* The last ones are those that a schedule makes. */
-#define CHILDREN(request)                                                                     \
-        {                                                                                     \
-                {.type = &KUBE_JOB, .through = -1, .project = run_project_job},               \
-                        {.type = &KUBE_POD, .through = 0, .project = run_project_pod},        \
-                        {.type = &KUBE_CONFIGMAP, .through = -1, .project = run_project_map}, \
-                        {.type = (request), .through = -1, .project = algorithm_project},     \
+#define CHILDREN(request)                                                                               \
+        {                                                                                               \
+                {.type = &KUBE_JOB, .through = -1, .project = run_project_job},                         \
+                        {.type = &KUBE_POD, .through = 0, .project = run_project_pod, .passing = true}, \
+                        {.type = &KUBE_CONFIGMAP,                                                       \
+                         .through = -1,                                                                 \
+                         .project = run_project_map,                                                    \
+                         .passing = true},                                                              \
+                        {.type = (request), .through = -1, .project = algorithm_project},               \
         }
 
 enum { N_CHILDREN = 4 };

@@ -390,8 +390,12 @@ const char *algorithm_outcome(const struct algorithm_turn *t)
         if (json_to_double(json_at(results, "ciLow"), &low) &&
             json_to_double(json_at(results, "ciHigh"), &high))
                 figure = arena_printf(a, "%s (%s to %s)", figure, time_text(a, low), time_text(a, high));
-        return n == 1 ? arena_printf(a, "%s, in one run", figure)
-                      : arena_printf(a, "%s, the median of %lld runs", figure, (long long)n);
+        if (n == 1)
+                return arena_printf(a, "%s, in one run", figure);
+        if (t->spec.pods > 1)
+                return arena_printf(a, "%s, the median of %lld runs in %lld pods", figure, (long long)n,
+                                    (long long)t->spec.pods);
+        return arena_printf(a, "%s, the median of %lld runs", figure, (long long)n);
 }
 
 void algorithm_tell_results(struct algorithm_turn *t, const struct algorithm_result *result)

@@ -146,6 +146,16 @@ static bool more_pods(const struct view *v, struct decision *d, struct run_seen 
         return true;
 }
 
+/* Of the first pod that has measured all, where the next ones are wished to; NULL: it is not known. */
+static const char *first_node(const struct algorithm_turn *t)
+{
+        const char *known = json_str(json_at(t->status, "pods"), "node");
+        const struct object *job = known ? NULL : view_child(t->v, &KUBE_JOB, t->run.names.job);
+        const struct object *pod = job ? run_newest_pod(t->v, job) : NULL;
+
+        return pod ? json_str(json_at(pod->json, "spec"), "nodeName") : known;
+}
+
 /* What RESULT of the attempt that was under way says. */
 static void tell_pods(struct algorithm_turn *t, const struct json *result)
 {
@@ -154,9 +164,10 @@ static void tell_pods(struct algorithm_turn *t, const struct json *result)
 
         if (t->spec.pods > 1 && left >= 0 && left < t->spec.pods)
                 json_set(a, t->status, "pods",
-                         json_build(a, "{'done': %lld, 'total': %lld, 'attempt': %llu}",
+                         json_build(a, "{'done': %lld, 'total': %lld, 'attempt': %llu, 'node': %p}",
                                     (long long)(t->spec.pods - left), (long long)t->spec.pods,
-                                    (unsigned long long)t->run.names.attempt));
+                                    (unsigned long long)t->run.names.attempt,
+                                    (void *)json_string(a, first_node(t))));
 }
 
 /* It has just been decided, and status.run says so now. */

@@ -270,9 +270,10 @@ static void check_price(struct wrongs *w, const struct json *of)
                 const struct json *value = json_at(price, prices[i]);
                 double number;
 
-                if (value && (!json_to_double(value, &number) || number < 0))
+                if (value && (!json_to_double(value, &number) || number < 0 || number > SESSION_NUMBER_MAX))
                         wrong(w, arena_join(w->arena, "spec.price.", prices[i], ""),
-                              "must be a number from 0 on, not %s", shown_json(w->arena, value));
+                              "must be a number from 0 to %g, not %s", SESSION_NUMBER_MAX,
+                              shown_json(w->arena, value));
         }
 }
 
@@ -288,9 +289,10 @@ static void check_rest(struct wrongs *w, const struct json *of, const struct alg
         check_whole(w, of, "spec", "ttlSecondsAfterFinished", 0, INT32_MAX);
         check_share(w, of, "minEffect", 1);
         check_share(w, of, "accuracyTolerance", 1);
-        if (timeout && !json_is(timeout, JSON_NULL) && !run_timeout_of(json_text(timeout), &usec))
+        if (timeout && !json_is(timeout, JSON_NULL) &&
+            (!run_timeout_of(json_text(timeout), &usec) || usec > SESSION_TIMEOUT_MAX))
                 wrong(w, "spec.runTimeout",
-                      "%s is no time above 0 and up to a year; write it like 90s, 30m or 1h30m",
+                      "%s is no time above 0 and up to 7 days, write it like 90s, 30m or 1h30m",
                       shown_json(w->arena, timeout));
         if (spec->queue && !name_valid(NAME_JOB, str_of(spec->queue)))
                 wrong(w, "spec.queueName", "%s is no name of a queue", shown(w->arena, spec->queue));
@@ -322,7 +324,7 @@ const char *algorithm_spec_check(const struct view *v, const struct algorithm_sp
         check_baseline(&w, spec);
         check_runs(&w, spec);
         if (spec->comparison)
-                check_resources(&w, "spec.resources", json_at(of, "resources"));
+                check_room(&w, "spec.resources", json_at(of, "resources"));
         check_controls(&w, v);
         if (spec->schedule)
                 algorithm_schedule_check(&w, v, spec->schedule);

@@ -111,6 +111,28 @@ static void check_ml(struct wrongs *w, const struct algorithm_spec *spec, const 
         check_whole(w, ml, at(w, e, "mlConfig"), "nSelect", 1, 1000000);
 }
 
+/* The probe counts with them. */
+static void check_counted(struct wrongs *w, const char *path, const struct json *amounts)
+{
+        static const char *const names[] = {"cpu", "memory"};
+
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+                const struct json *value = json_at(amounts, names[i]);
+                double amount;
+
+                if (value && amount_of(value, &amount) && amount > SESSION_NUMBER_MAX)
+                        wrong(w, wrong_entry(w, path, names[i]), "%s is more than %g, which no node has",
+                              shown_json(w->arena, value), SESSION_NUMBER_MAX);
+        }
+}
+
+void check_room(struct wrongs *w, const char *path, const struct json *resources)
+{
+        check_resources(w, path, resources);
+        check_counted(w, arena_join(w->arena, path, ".", "requests"), json_at(resources, "requests"));
+        check_counted(w, arena_join(w->arena, path, ".", "limits"), json_at(resources, "limits"));
+}
+
 void check_entry(struct wrongs *w, const struct algorithm_spec *spec, size_t i)
 {
         const struct algorithm_entry *e = &spec->entries[i];
@@ -123,5 +145,5 @@ void check_entry(struct wrongs *w, const struct algorithm_spec *spec, size_t i)
                 check_ml(w, spec, e);
         else
                 check_custom(w, e);
-        check_resources(w, at(w, e, "resources"), json_at(e->json, "resources"));
+        check_room(w, at(w, e, "resources"), json_at(e->json, "resources"));
 }

@@ -8,7 +8,10 @@
 
 #include "stats/change.h"
 
-enum { SERIES_ASKED_MAX = 32 }; /* of one request */
+enum {
+        SERIES_ASKED_MAX = 32, /* of one request */
+        CPU_MAX = 200,         /* bytes of its model's name: whoever writes the result may say anything */
+};
 
 #define MB 1e6
 
@@ -29,13 +32,31 @@ static const struct algorithm_entry *entry_named(const struct algorithm_spec *sp
         return NULL;
 }
 
+/* What it may use of CPU and memory, however that is written: a container that was given less is slower by itself. */
+static struct json *amounts_of(const struct algorithm_turn *t, const struct json *resources)
+{
+        static const char *const kinds[] = {"requests", "limits"}, *const names[] = {"cpu", "memory"};
+        struct arena *a = t->v->arena;
+        struct json *amounts = json_build(a, "['resources']");
+
+        for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+                for (size_t k = 0; k < ARRAY_LEN(names); k++) {
+                        const struct json *value = json_at(json_at(resources, kinds[i]), names[k]);
+                        double amount;
+
+                        json_append(amounts, value && amount_of(value, &amount) ? json_double(a, amount)
+                                                                                : json_null(a));
+                }
+        return amounts;
+}
+
 /*
  * What is done under that name, in few letters: what was told to do something else has not become slower. The image is not
  * in it: what a new one changes is looked for. "": the name says it all.
  */
 static const char *variant_of(const struct algorithm_turn *t, const struct algorithm_entry *e)
 {
-        const struct json *const told[] = {e->parameters, e->command, e->args};
+        const struct json *const told[] = {e->parameters, e->command, e->args, e->env};
         struct arena *a = t->v->arena;
         struct json *what = json_array(a);
 
@@ -46,9 +67,18 @@ static const char *variant_of(const struct algorithm_turn *t, const struct algor
                 json_append(what, json_build(a, "[%s, %s, %lld, %lld, %lld]", e->task ? e->task : "",
                                              e->model ? e->model : "", (long long)e->dataset_size,
                                              (long long)e->n_features, (long long)e->n_select));
+        if (json_len(e->resources))
+                json_append(what, amounts_of(t, e->resources));
         if (t->spec.parallel && t->spec.n > 1)
                 json_append(what, json_string(a, "contended"));
         return json_len(what) ? arena_printf(a, "/%s", name_hash(a, str_of(json_print(a, what)))) : "";
+}
+
+static const char *cpu_of(const struct algorithm_turn *t, const struct json *result)
+{
+        const char *cpu = json_str_or(json_at(result, "machine"), "cpu", "");
+
+        return arena_strndup(t->v->arena, cpu, utf8_cut(cpu, strlen(cpu), CPU_MAX));
 }
 
 /* The same algorithm at the same size on the same kind of machine. NULL: of another than was asked for. */
@@ -59,8 +89,7 @@ static const char *series_of(const struct algorithm_turn *t, const struct json *
 
         return e ? arena_printf(t->v->arena, "%s/%s/%s/%s/%lld/%s%s", meta_str(t->v->request, "namespace"),
                                 e->name, algorithm_type_name(e->type), e->framework ? e->framework : "",
-                                (long long)json_int(measured, "size", 0),
-                                json_str_or(json_at(result, "machine"), "cpu", ""), variant_of(t, e))
+                                (long long)json_int(measured, "size", 0), cpu_of(t, result), variant_of(t, e))
                  : NULL;
 }
 
@@ -90,6 +119,45 @@ static void read_measure(const struct algorithm_turn *t, const struct json *resu
         };
 }
 
+/*
+ * Pods that follow each other by plan are attempts to whoever makes them; to the history, which takes what was done again for
+ * less than a whole run, they are one, unless one of them was.
+ */
+static uint64_t attempt_of(const struct algorithm_turn *t, uint64_t attempt)
+{
+        int64_t pods = json_int(json_at(t->status, "pods"), "done", 0);
+
+        return t->spec.pods > 1 && attempt == (uint64_t)pods ? 1 : attempt;
+}
+
+/*
+ * What was measured in, as people write it: one that only tells the others when it is their turn is not among them. Of another
+ * spec than the run was begun with nothing can be said about that.
+ */
+static const char *images_of(const struct algorithm_turn *t, const struct json *pod)
+{
+        struct arena *a = t->v->arena;
+        bool idle = !t->run.changed, known;
+        const char *all = NULL;
+        VEC(const char *) images = {0};
+
+        for (size_t i = 0; i < t->spec.n; i++)
+                idle = idle && t->spec.entries[i].group;
+        json_foreach (c, json_at(json_at(pod, "spec"), "containers")) {
+                const char *name = json_str_or(c, "name", ""), *image = run_pod_image(a, pod, name);
+
+                known = !image || !algorithm_measures(name) || (idle && streq(name, ALGORITHM_COORDINATOR));
+                vec_foreach (other, &images)
+                        known = known || streq(*other, image);
+                if (known)
+                        continue;
+                *vec_push(&images) = image;
+                all = all ? arena_join(a, all, ", ", image) : image;
+        }
+        vec_done(&images);
+        return all;
+}
+
 const struct history_row *algorithm_row(struct algorithm_turn *t, const struct run_seen *seen,
                                         const char *shape, const struct algorithm_result *result)
 {
@@ -104,6 +172,8 @@ const struct history_row *algorithm_row(struct algorithm_turn *t, const struct r
                 if (has_time(measured) && entry_named(&t->spec, json_str(measured, "name")))
                         read_measure(t, result->json, measured, &measures[n++]);
         *row = *run_row(t->v, seen, shape);
+        row->attempt = attempt_of(t, row->attempt);
+        row->image = seen->pod ? images_of(t, seen->pod->json) : NULL;
         row->machine = json_is(machine, JSON_OBJECT) ? json_print(a, machine) : NULL;
         row->samples = result->samples.p ? arena_strndup(a, result->samples.p, result->samples.n) : NULL;
         row->measures = measures;

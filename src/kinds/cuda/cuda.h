@@ -38,6 +38,7 @@ struct cuda_settings {
         const char *pod_image;    /* holds /sonde-pod */
         const char *runner_image; /* holds ncu */
         const struct json *env;   /* more environment for the profiler, as of a container; NULL: none */
+        bool no_nodes;            /* they may not be listed: none is preferred */
 };
 
 extern const struct kube_type CUDAEXPERIMENT, WORKLOADPROFILE;

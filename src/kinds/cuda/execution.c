@@ -96,13 +96,16 @@ bool cuda_place(const struct view *v, struct decision *d, const struct cuda_spec
 {
         const struct want want = {
                 .kind = WANT_LIST, .type = &KUBE_NODE, .name = GPU_LABEL, .project = place_project_node};
+        const struct cuda_settings *settings = v->settings;
         struct place_node *nodes = NULL;
         const struct answer *list = NULL;
         size_t n = 0, max;
 
         *ret = (struct cuda_placement){0};
         bound = bound ? bound : "unknown";
-        if (spec->mode != PLACE_NONE) {
+        if (spec->mode != PLACE_NONE && settings->no_nodes)
+                ret->reason = "the operator may not list nodes (--no-nodes), so none is preferred";
+        else if (spec->mode != PLACE_NONE) {
                 list = decide_want(d, v, &want);
                 if (!list)
                         return false;

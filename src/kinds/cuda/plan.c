@@ -265,8 +265,8 @@ static void project_podgroup(struct json *group, struct arena *a)
 
 static const struct child_kind children[] = {
         {.type = &KUBE_JOB, .through = -1, .project = run_project_job},
-        {.type = &KUBE_POD, .through = 0, .project = run_project_pod},
-        {.type = &KUBE_CONFIGMAP, .through = -1, .project = run_project_map},
+        {.type = &KUBE_POD, .through = 0, .project = run_project_pod, .passing = true},
+        {.type = &KUBE_CONFIGMAP, .through = -1, .project = run_project_map, .passing = true},
         {.type = &WORKLOADPROFILE, .through = -1},
         {.type = &CUDA_PODGROUP, .through = -1, .project = project_podgroup, .optional = true},
 };

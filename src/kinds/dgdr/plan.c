@@ -191,8 +191,8 @@ bool dgdr_plan_run(const struct view *v, struct decision *d, const struct run *r
 
 static const struct child_kind children[] = {
         {.type = &KUBE_JOB, .through = -1, .project = run_project_job},
-        {.type = &KUBE_POD, .through = 0, .project = run_project_pod},
-        {.type = &KUBE_CONFIGMAP, .through = -1, .project = run_project_map},
+        {.type = &KUBE_POD, .through = 0, .project = run_project_pod, .passing = true},
+        {.type = &KUBE_CONFIGMAP, .through = -1, .project = run_project_map, .passing = true},
         {.type = &DGD, .through = -1, .project = dgdr_project_dgd, .loose = true, .optional = true},
 };
 

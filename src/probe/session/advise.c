@@ -184,7 +184,7 @@ struct share {
 static void share_entry(struct arena *a, const struct analysis *an, const struct analysis_entry *e,
                         struct share *s)
 {
-        double *memory = arena_memdup(a, e->memory, e->n_memory * sizeof(double)),
+        double *memory = arena_new_array(a, double, e->n_memory + 1),
                *cores = arena_new_array(a, double, e->n + 1);
         size_t n = 0;
 
@@ -196,6 +196,8 @@ static void share_entry(struct arena *a, const struct analysis *an, const struct
                 s->unknown = true;
                 return;
         }
+        for (size_t i = 0; i < e->n_memory; i++) /* of every run: a pod must hold each of them */
+                memory[i] = e->memory_s[i].value;
         stats_sort(memory, e->n_memory);
         stats_sort(cores, n);
         s->n += n;

@@ -3,16 +3,38 @@
  */
 #include "probe/session/internal.h"
 
-static double median_of_column(struct arena *a, const struct session_samples *s, size_t entry, enum column c)
+/* The values that repeat, in order: of each run or, with several pods, the median of each pod. */
+static double *units_of(struct arena *a, const struct session_plan *p, const struct stats_sample *samples,
+                        size_t n, size_t *ret_n)
 {
-        double *values = arena_new_array(a, double, s->rows.n + 1);
+        const struct stats_sample *units = p->pods > 1 ? stats_pod_medians(a, samples, n, &n) : samples;
+        double *values = arena_new_array(a, double, n + 1);
+
+        for (size_t i = 0; i < n; i++)
+                values[i] = units[i].value;
+        *ret_n = n;
+        return values;
+}
+
+/* What of its valid runs is known. */
+static double *units_of_column(struct arena *a, const struct session_samples *s, size_t entry, enum column c,
+                               size_t *ret_n)
+{
+        struct stats_sample *samples = arena_new_array(a, struct stats_sample, s->rows.n + 1);
         size_t n = 0;
 
-        if (c >= s->columns) /* not kept */
-                return NAN;
         vec_foreach (row, &s->rows)
-                if (row->entry == entry && !row->reason && row_counts(s->plan, row) && !isnan(row->v[c]))
-                        values[n++] = row->v[c];
+                if (c < s->columns /* else not kept */ && row->entry == entry && !row->reason &&
+                    row_counts(s->plan, row) && !isnan(row->v[c]))
+                        samples[n++] = (struct stats_sample){row->v[c], row->pod, row->block};
+        return units_of(a, s->plan, samples, n, ret_n);
+}
+
+static double median_of_column(struct arena *a, const struct session_samples *s, size_t entry, enum column c)
+{
+        size_t n;
+        double *values = units_of_column(a, s, entry, c, &n);
+
         return stats_median(values, n);
 }
 
@@ -44,14 +66,11 @@ static void take_valid(const struct session_samples *s, const struct session_row
                               ? run_cost(s->plan, row->entry, v[COLUMN_WALL], v[COLUMN_CPU], v[COLUMN_MEMORY])
                               : NAN;
 
-        e->time[e->n] = v[COLUMN_TIME];
         e->time_s[e->n++] = (struct stats_sample){v[COLUMN_TIME], row->pod, row->block};
-        if (!isnan(v[COLUMN_MEMORY])) {
-                e->memory[e->n_memory] = v[COLUMN_MEMORY];
+        if (!isnan(v[COLUMN_MEMORY]))
                 e->memory_s[e->n_memory++] = (struct stats_sample){v[COLUMN_MEMORY], row->pod, row->block};
-        }
         if (!isnan(v[COLUMN_PERCENT]))
-                e->percent[e->n_percent++] = v[COLUMN_PERCENT];
+                e->percent_s[e->n_percent++] = (struct stats_sample){v[COLUMN_PERCENT], row->pod, row->block};
         if (!isnan(v[COLUMN_THROTTLED]))
                 e->throttled += v[COLUMN_THROTTLED];
         if (cost > 0)
@@ -64,18 +83,25 @@ static void describe(const double *values, size_t n, struct stats_description *r
                 *ret = (struct stats_description){.n = 0};
 }
 
+static void describe_samples(struct arena *a, const struct session_plan *p,
+                             const struct stats_sample *samples, size_t n, struct stats_description *ret)
+{
+        double *units = units_of(a, p, samples, n, &n);
+
+        describe(units, n, ret);
+}
+
 static void analyse_entry(struct arena *a, const struct session_samples *s, size_t entry,
                           struct analysis_entry *e)
 {
-        size_t most = count_rows(s, entry) + 1;
+        size_t most = count_rows(s, entry) + 1, n_accuracy;
+        double *accuracy = units_of_column(a, s, entry, COLUMN_ACCURACY, &n_accuracy);
 
         *e = (struct analysis_entry){
                 .entry = entry,
-                .time = arena_new_array(a, double, most),
-                .memory = arena_new_array(a, double, most),
-                .percent = arena_new_array(a, double, most),
                 .time_s = arena_new_array(a, struct stats_sample, most),
                 .memory_s = arena_new_array(a, struct stats_sample, most),
+                .percent_s = arena_new_array(a, struct stats_sample, most),
                 .cost_s = arena_new_array(a, struct stats_sample, most),
         };
         vec_foreach (row, &s->rows) {
@@ -88,10 +114,12 @@ static void analyse_entry(struct arena *a, const struct session_samples *s, size
         }
         for (unsigned pod = 0; pod < s->plan->pods; pod++)
                 e->gave_up |= samples_gave_up(s, entry, pod);
-        describe(e->time, e->n, &e->time_d);
-        describe(e->memory, e->n_memory, &e->memory_d);
-        describe(e->percent, e->n_percent, &e->percent_d);
-        e->accuracy = median_of_column(a, s, entry, COLUMN_ACCURACY);
+        e->time = units_of(a, s->plan, e->time_s, e->n, &e->n_time);
+        describe(e->time, e->n_time, &e->time_d);
+        describe_samples(a, s->plan, e->memory_s, e->n_memory, &e->memory_d);
+        describe_samples(a, s->plan, e->percent_s, e->n_percent, &e->percent_d);
+        describe(accuracy, n_accuracy, &e->accuracy_d);
+        e->accuracy = e->accuracy_d.n ? e->accuracy_d.median : NAN;
         e->wall = median_of_column(a, s, entry, COLUMN_WALL);
         e->cpu = median_of_column(a, s, entry, COLUMN_CPU);
         e->gpu_percent = median_of_column(a, s, entry, COLUMN_GPU_UTILIZATION);
@@ -136,6 +164,7 @@ static void compare(struct analysis *an, size_t size, enum axis axis, struct sta
                                                    : e->n_cost,
                         .unfit = why_unfit(p, e, axis),
                         .accuracy = e->accuracy,
+                        .accuracy_ci = e->accuracy_d.median_ci,
                 };
         }
         stats_compare(an->arena,
@@ -149,6 +178,7 @@ static void compare(struct analysis *an, size_t size, enum axis axis, struct sta
                               .accuracy_tolerance = isnan(p->accuracy_tolerance)
                                                             ? NAN
                                                             : MAX(p->accuracy_tolerance, 1e-9),
+                              .by_pod = p->pods > 1,
                               .seed = p->uid,
                       },
                       ret);

@@ -415,6 +415,15 @@ static struct measure_usage usage_now(void *arg)
 
 /* ---- the begin */
 
+/* Else it is the next one's turn: that each goes on where the one before it has ended is how it is meant. */
+static bool pod_had_begun(const struct session_samples *s)
+{
+        vec_foreach (row, &s->rows)
+                if (row->pod >= s->pods_done)
+                        return true;
+        return false;
+}
+
 static void continue_from_checkpoint(struct coordinator *c)
 {
         struct err err = ERR_INIT;
@@ -422,7 +431,7 @@ static void continue_from_checkpoint(struct coordinator *c)
         if (session_checkpoint_read(&c->samples, c->config->dir, &err) < 0)
                 LOG_WARN(c->config->log, "The checkpoint is not used, the session begins anew", F_ERR(&err));
         else if (c->samples.rows.n) {
-                c->samples.continued++;
+                c->samples.continued += pod_had_begun(&c->samples);
                 LOG_INFO(c->config->log, "Going on from the checkpoint", F_UINT("runs", c->samples.rows.n),
                          F_UINT("pods", c->samples.pods_done));
         }

@@ -11,6 +11,7 @@ struct place {
         void *measure;
         unsigned id;
         bool busy;
+        bool crowded;                 /* another one runs meanwhile, in the same directory */
         struct defer failing;         /* it could not even be started: said from the loop, as all else */
         struct measure_sample failed; /* with `why` */
         struct err why;
@@ -147,6 +148,15 @@ static struct place *free_place(struct crew *c)
         return add_place(c);
 }
 
+/* P is about to run. */
+static void crowd(struct crew *c, struct place *p)
+{
+        p->crowded = false;
+        vec_foreach (other, &c->places)
+                if ((*other)->busy)
+                        (*other)->crowded = p->crowded = true;
+}
+
 static void on_sample(void *arg, const struct measure_sample *sample)
 {
         struct place *p = arg;
@@ -172,9 +182,11 @@ void crew_start(struct crew *c, const struct session_job *job)
                 .env = job_env(&a, job),
                 .output = MEASURE_OUTPUT_SCANNED,
                 .timeout = job->timeout,
+                .crowded = &p->crowded,
         };
 
         p->id = job->id;
+        crowd(c, p);
         p->busy = true;
         if (!command.argv || !command.env) {
                 err_set(&p->why, E_TOO_LARGE,

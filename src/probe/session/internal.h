@@ -151,7 +151,8 @@ struct session_samples {
         struct arena *ml_arena;      /* one each */
         VEC(struct json *) machines; /* on which it was measured, in order */
         VEC(const char *) notes;     /* what a run had to say beside its sample, each once */
-        unsigned pods_done, continued;
+        unsigned pods_done;
+        unsigned continued; /* how often a pod was gone on with after it had measured something */
 };
 
 void samples_init(struct session_samples *s, const struct session_plan *plan);
@@ -314,11 +315,13 @@ struct analysis_entry {
         size_t entry, n, invalid;
         bool gave_up;
         const struct session_reason *error; /* the first; NULL: none failed */
-        double *time, *memory, *percent;    /* in order; memory and percent may have fewer */
-        size_t n_memory, n_percent;
-        struct stats_description time_d, memory_d, percent_d; /* n of them 0: nothing */
-        struct stats_sample *time_s, *memory_s, *cost_s;
-        size_t n_cost;
+        /* Of each valid run; memory and percent may have fewer than n. */
+        struct stats_sample *time_s, *memory_s, *percent_s, *cost_s;
+        size_t n_memory, n_percent, n_cost;
+        double *time; /* of each unit: a run or, with several pods, a pod, whose value is the median of its runs */
+        size_t n_time;
+        /* Of the units, and medians below too. */
+        struct stats_description time_d, memory_d, percent_d, accuracy_d; /* n of them 0: nothing */
         double accuracy, wall, cpu; /* medians; NAN: none. cpu: seconds */
         double cost;                /* of one run, median; NAN: none */
         const char *cost_basis;

@@ -12,10 +12,6 @@ enum {
         PODS_MAX = 100
 };
 
-/* ~10^15: microseconds of it still count. */
-static const double number_max = 1e15;
-static const usec_t timeout_max = 7 * 24 * 3600 * USEC_PER_SEC;
-
 struct reading {
         struct arena *arena;
         struct session_plan *plan;
@@ -81,8 +77,8 @@ static int read_requests(const struct reading *r, const struct json *j, struct s
 {
         if (j && !json_is(j, JSON_OBJECT))
                 return err_set(r->err, E_INVALID, "requests is not an object");
-        return take_number(r, j, "cpu", 0, number_max, NAN, &ret->cpu) < 0 ||
-                               take_number(r, j, "memory", 0, number_max, NAN, &ret->memory) < 0
+        return take_number(r, j, "cpu", 0, SESSION_NUMBER_MAX, NAN, &ret->cpu) < 0 ||
+                               take_number(r, j, "memory", 0, SESSION_NUMBER_MAX, NAN, &ret->memory) < 0
                        ? -1
                        : 0;
 }
@@ -95,9 +91,9 @@ static int read_price(const struct reading *r, const struct json *j)
                 return 0;
         if (!json_is(j, JSON_OBJECT))
                 return err_set(r->err, E_INVALID, "price is not an object");
-        if (take_number(r, j, "perCpuHour", 0, number_max, NAN, &p->per_cpu_hour) < 0 ||
-            take_number(r, j, "perGiBHour", 0, number_max, NAN, &p->per_gib_hour) < 0 ||
-            take_number(r, j, "perRun", 0, number_max, NAN, &p->per_run) < 0 ||
+        if (take_number(r, j, "perCpuHour", 0, SESSION_NUMBER_MAX, NAN, &p->per_cpu_hour) < 0 ||
+            take_number(r, j, "perGiBHour", 0, SESSION_NUMBER_MAX, NAN, &p->per_gib_hour) < 0 ||
+            take_number(r, j, "perRun", 0, SESSION_NUMBER_MAX, NAN, &p->per_run) < 0 ||
             take_text(r, j, "currency", 16, "", &p->currency) < 0)
                 return -1;
         r->plan->priced = !isnan(p->per_cpu_hour) || !isnan(p->per_gib_hour) || !isnan(p->per_run);
@@ -279,8 +275,10 @@ static int read_numbers(const struct reading *r, const struct json *root)
             take_count(r, root, "pods", 1, PODS_MAX, 1, &pods) < 0 ||
             take_number(r, root, "minEffect", 0, 1, 0.02, &p->min_effect) < 0 ||
             take_number(r, root, "alpha", 1e-9, 0.5, 0.05, &p->alpha) < 0 ||
-            take_number(r, root, "accuracyTolerance", 0, number_max, NAN, &p->accuracy_tolerance) < 0 ||
-            take_number(r, root, "runTimeout", 0, (double)(timeout_max / USEC_PER_SEC), 0, &timeout) < 0)
+            take_number(r, root, "accuracyTolerance", 0, SESSION_NUMBER_MAX, NAN, &p->accuracy_tolerance) <
+                    0 ||
+            take_number(r, root, "runTimeout", 0, (double)SESSION_TIMEOUT_MAX / (double)USEC_PER_SEC, 0,
+                        &timeout) < 0)
                 return -1;
         p->iterations = (unsigned)iterations;
         p->warmup = (unsigned)warmup;

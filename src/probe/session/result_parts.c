@@ -51,6 +51,7 @@ static struct json *description(struct arena *a, const struct stats_description 
 
         if (!d->n)
                 return NULL;
+        json_set(a, j, "n", json_u64(a, d->n));
         set_number(a, j, "median", d->median / unit);
         if (level < RESULT_NO_PAIRS) {
                 set_number(a, j, "mean", d->mean / unit);
@@ -241,6 +242,8 @@ struct json *session_pair_json(struct arena *a, const struct stats_pair *p, enum
         struct json *j = json_build(a, "{'of': %s, 'a': %s, 'b': %s}",
                                     measure == STATS_TIME ? "time" : "memory", name_a, name_b);
 
+        json_set(a, j, "nA", json_u64(a, p->n_a));
+        json_set(a, j, "nB", json_u64(a, p->n_b));
         set_number(a, j, "ratio", p->ratio);
         set_number(a, j, "ciLow", p->low);
         set_number(a, j, "ciHigh", p->high);
@@ -426,7 +429,7 @@ static struct json *scaling_of(struct arena *a, const struct analysis *an, size_
                 const struct analysis_entry *e = &an->entries[algorithm * p->n_sizes + i];
 
                 if (e->n && e->time_d.min > 0)
-                        sizes[n++] = (struct stats_size){(double)p->sizes[i], e->time, e->n};
+                        sizes[n++] = (struct stats_size){(double)p->sizes[i], e->time, e->n_time};
         }
         if (!stats_scaling(a, sizes, n, p->uid, &s))
                 return NULL;

@@ -38,6 +38,8 @@
  *    "comparison": {"baseline", "alpha", "minEffect", "noiseFloor", "pairs": [...], "fastest", "pareto", "summary"},
  *    "scaling": [...], "recommendations": [{"kind", "text", "evidence"}]}
  *
+ * "n" and "invalid" of an algorithm count runs. What "unit" says is what repeats: with several pods a pod, whose value is the
+ * median of its runs. Medians, "statistics" (with an "n" of their own), "scaling" and pairs ("nA", "nB") are of the units.
  * What is not known is left out, never 0.
  */
 #pragma once
@@ -57,6 +59,9 @@ enum {
         SESSION_DETAILED_MAX = 4000,
         SESSION_RESULT_MAX = 60 * 1024,
 };
+
+#define SESSION_NUMBER_MAX  1e15 /* of requests and prices: microseconds of it still count */
+#define SESSION_TIMEOUT_MAX (7 * 24 * 3600 * USEC_PER_SEC) /* of a run */
 
 #define SESSION_SOCKET       "probe.sock"
 #define SESSION_SAMPLES_FILE "samples.json"

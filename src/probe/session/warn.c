@@ -39,7 +39,7 @@ static bool is_mostly_start(const struct analysis_entry *e)
 static void warn_entry(struct analysis *an, const struct analysis_entry *e)
 {
         const struct stats_description *d = &e->time_d;
-        const char *name = name_of(an, e->entry);
+        const char *name = name_of(an, e->entry), *unit = an->plan->pods > 1 ? "pod" : "run";
 
         if (e->n && e->invalid)
                 add(an, "%s: %zu of %zu runs failed and count for nothing", name, e->invalid,
@@ -50,29 +50,46 @@ static void warn_entry(struct analysis *an, const struct analysis_entry *e)
                 add(an, "%s: its CPU limit was reached in %.0f periods: the times tell the limit too", name,
                     e->throttled);
         if (d->slow_first)
-                add(an, "%s: the first run took %.2f times as long as the others: more warm-up may be needed",
-                    name, d->first_ratio);
+                add(an, "%s: the first %s took %.2f times as long as the others: more warm-up may be needed",
+                    name, unit, d->first_ratio);
         if (d->n >= TREND_LEAST && d->trend_p < trend_alpha / (double)plan_entries(an->plan))
-                add(an, "%s: its times %s from run to run (rho %.2f): something else changed meanwhile", name,
-                    d->trend > 0 ? "rise" : "fall", d->trend);
+                add(an, "%s: its times %s from %s to %s (rho %.2f): something else changed meanwhile", name,
+                    d->trend > 0 ? "rise" : "fall", unit, unit, d->trend);
         if (is_mostly_start(e))
                 add(an, "%s: takes %.2f ms, of which the start of a process is a good part", name,
                     d->median * 1e3);
+}
+
+/* One that was come back to is the same. */
+static size_t count_machines(const struct session_samples *s)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < s->machines.n; i++) {
+                bool known = false;
+
+                for (size_t k = 0; k < i && !known; k++)
+                        known = json_equal(s->machines.v[k], s->machines.v[i]);
+                n += !known;
+        }
+        return n;
 }
 
 void warn(struct analysis *an)
 {
         const struct session_samples *s = an->samples;
         const struct session_plan *p = an->plan;
+        size_t machines = count_machines(s);
 
         if (p->parallel && plan_entries(p) > 1)
                 add(an,
                     "contended: the runs of a block were under way together, their times are not comparable");
-        if (s->machines.n > 1)
+        if (machines > 1)
                 add(an, "measured on %zu machines, or settings of one: the later runs may differ for that",
-                    s->machines.n);
-        if (s->continued && p->pods == 1)
-                add(an, "continued %u time%s from a checkpoint", s->continued, s->continued == 1 ? "" : "s");
+                    machines);
+        if (s->continued)
+                add(an, "continued %u time%s from a checkpoint%s", s->continued, s->continued == 1 ? "" : "s",
+                    p->pods > 1 ? ": runs that count as one pod's are of several" : "");
         for (size_t i = 0; i < plan_entries(p); i++)
                 warn_entry(an, &an->entries[i]);
         vec_foreach (note, &s->notes)
