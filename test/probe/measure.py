@@ -66,7 +66,7 @@ def a_timeout_ends_the_whole_tree():
 
 
 def the_tree_is_measured_as_one():
-    sample = measured("tree", 4, 16, 120)[0]
+    sample = measured("tree", 4, 16, 1000)[0]
     assert sample["processes"] == 5 and 64 * MIB <= sample["peakRss"] < 74 * MIB, sample
     sample = measured("orphan", 20)[0]
     assert sample["orphans"] == 1 and sample["user"] + sample["sys"] >= 0.019, sample
@@ -116,18 +116,23 @@ def two_commands_are_compared_in_every_format():
 
 def gpus_come_from_nvidia_smi():
     with tempfile.TemporaryDirectory() as dir_:
+        asked = os.path.join(dir_, "asked")
         with open(os.path.join(dir_, "nvidia-smi"), "w", encoding="ascii") as f:
-            f.write("#!/bin/sh\necho '50, 2048, 100.5'\necho '70, 1024, [N/A]'\n")
+            f.write(f"#!/bin/sh\necho '50, 2048, 100.5'\necho '70, 1024, [N/A]'\ntouch {asked}\n")
         os.chmod(f.name, 0o755)
-        done = probe("-n", 1, "-w", 0, "-o", "json", "--", WORKLOAD, "sleep", 700, env={"PATH": f"{dir_}:{os.environ['PATH']}"})
+        # It stays until they were looked at, and then for as long as the answer takes.
+        done = probe("-n", 1, "-w", 0, "-o", "json", "--", "sh", "-c", f"until test -e {asked}; do sleep 0.05; done; sleep 1",
+                     env={"PATH": f"{dir_}:{os.environ['PATH']}"})
     gpu = json.loads(done.stdout)["results"][0]["samples"][0]["gpu"]
-    assert gpu == {"gpus": 2, "looks": 1, "utilization": 60, "memoryPeak": 3072 * MIB, "power": 100.5}, gpu
+    assert gpu.pop("looks") >= 1, gpu
+    assert gpu == {"gpus": 2, "utilization": 60, "memoryPeak": 3072 * MIB, "power": 100.5}, gpu
 
 
 def a_small_command_has_a_peak_beside_a_large_one():
-    done = probe("-n", 6, "-w", 0, "-o", "json", "--", WORKLOAD, "exit", 0, ":::", WORKLOAD, "memory", 8, 0)
+    # One that ends before it is looked at may have none: this one stays.
+    done = probe("-n", 6, "-w", 0, "-o", "json", "--", WORKLOAD, "sleep", 200, ":::", WORKLOAD, "memory", 8, 0)
     small, large = json.loads(done.stdout)["results"]
-    assert len(small["memory_usage_byte"]) >= 5 and small["peakRss"] < 4 * MIB, small
+    assert len(small["memory_usage_byte"]) == 6 and small["peakRss"] < 4 * MIB, small
     assert len(large["memory_usage_byte"]) == 6 and large["peakRss"] >= 8 * MIB, large
 
 
@@ -159,9 +164,9 @@ def those_that_go_on_forking_are_ended():
 
 def ctrl_c_ends_the_tree_and_prints_what_there_is():
     with Process(POD, "probe", "-n", "50", "-w", "0", "--", WORKLOAD, "tree", "2", "1", "100") as p:
-        wait(lambda: subprocess.run(["pgrep", "-P", str(p.pid)], stdout=subprocess.DEVNULL, check=False).returncode == 0, 10)
+        wait(lambda: subprocess.run(["pgrep", "-P", str(p.pid)], stdout=subprocess.DEVNULL, check=False).returncode == 0, 60)
         keeper = int(subprocess.run(["pgrep", "-P", str(p.pid)], stdout=subprocess.PIPE, check=True).stdout.split()[0])
-        wait(lambda: subprocess.run(["pgrep", "-P", str(keeper)], stdout=subprocess.DEVNULL, check=False).returncode == 0, 10)
+        wait(lambda: subprocess.run(["pgrep", "-P", str(keeper)], stdout=subprocess.DEVNULL, check=False).returncode == 0, 60)
         p.signal(signal.SIGINT)
         assert p.wait(20) == 130
         assert not os.path.exists(f"/proc/{keeper}"), "the keeper is left"

@@ -48,7 +48,7 @@ class Pod:
 
     def start(self, *args, **env):
         child = subprocess.Popen([POD, "probe", *args, "--ctl", self.ctl], stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, env={**os.environ, **env})
+                                 stderr=subprocess.PIPE, env={**os.environ, **env}, cwd=self.root)
         self.children.append(child)
         return child
 
@@ -116,7 +116,7 @@ def one_that_fails_and_one_that_is_not_there_leave_the_others_alone():
         result = pod.measure({"iterations": 6, "algorithms": [
             sorting("heap_sort"), command("fails", PYTHON, "-c", "raise SystemExit(3)"),
             command("missing", "/no/such/program"),
-            command("slow", PYTHON, "-c", "import time; time.sleep(600)")], "runTimeout": 0.5, "sizes": [100]})
+            command("slow", PYTHON, "-c", "import time; time.sleep(600)")], "runTimeout": 2, "sizes": [100]})
         assert entry(result, "heap_sort")["n"] == 6
         assert "error" not in entry(result, "heap_sort")
         assert entry(result, "fails")["invalidReasons"] == {"exit 3": 2}, entry(result, "fails")
@@ -277,6 +277,25 @@ def a_metrics_file_that_is_none_hurts_nobody():
         assert "executionTime" not in entry(result, "endless"), entry(result, "endless")
 
 
+def metrics_beside_are_of_the_run_that_wrote_them():
+    writes = command("writes", "sh", "-c", """echo '{"score": 4, "region": {"wall": 99}}' >metrics.json""")
+    with Pod() as pod:
+        result = pod.measure({"iterations": 5, "warmup": 0, "algorithms": [
+            writes, command("silent", "true"), command("crashes", "sh", "-c", "kill -9 $$")]})
+        assert entry(result, "writes")["metrics"] == {"score": 4} and entry(result, "writes")["executionTime"] == 99, result
+        silent = entry(result, "silent")
+        assert silent["n"] == 5 and "metrics" not in silent and silent["executionTime"] < 60, silent
+        assert "metrics" not in entry(result, "crashes"), result
+    with Pod() as pod:  # whose it is cannot be told: each is there until the other is
+        both = "touch {0}; until test -e {1}; do sleep 0.01; done; "
+        result = pod.measure({"iterations": 1, "warmup": 0, "parallel": True, "algorithms": [
+            command("one", "sh", "-c", both.format("1", "2") + "echo '{\"score\": 4}' >metrics.json"),
+            command("two", "sh", "-c", both.format("2", "1") + "until test -e metrics.json; do sleep 0.01; done")]})
+        for name in ("one", "two"):
+            assert entry(result, name)["n"] == 1 and "metrics" not in entry(result, name), entry(result, name)
+            assert any(w.startswith(name + ": metrics.json is left out") for w in result["warnings"]), result["warnings"]
+
+
 def a_command_that_is_too_long_is_not_run():
     with Pod() as pod:
         twice = [{"name": "V0", "value": "x" * 10}] + [{"name": f"V{i}", "value": f"$(V{i - 1})$(V{i - 1})"} for i in range(1, 30)]
@@ -365,6 +384,7 @@ if __name__ == "__main__":
          strangers_at_the_socket_change_nothing,
          a_pod_that_is_ended_loses_no_algorithm,
          a_metrics_file_that_is_none_hurts_nobody,
+         metrics_beside_are_of_the_run_that_wrote_them,
          a_command_that_is_too_long_is_not_run,
          what_cannot_be_written_is_said,
          a_killed_session_goes_on_where_it_stood,

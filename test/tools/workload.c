@@ -6,7 +6,9 @@
  *   sleep MS          sleeps                           memory MB MS touches so much, holds it so long
  *   tree N MB MS      N children, each with MB of its own, which they hold for MS; the parent waits for them
  *   shared N MB MS    MB of the parent's, which N children only read
- *   fork N            N children, one after the other, that end at once
+ *   fork N [M FILE]   N children, one after the other, that end at once; M more before them, and what those took, in seconds
+ *                     of wall clock and of CPU, is written to FILE
+ *   vfork MB MS       touches so much, and has a child by vfork() for so long
  *   orphan MS         leaves a child of a child behind that burns so much CPU time and ends; ends after it
  *   left MS           the same, but ends at once
  *   stubborn MS       ignores SIGTERM and sleeps       exit N       signal N
@@ -19,6 +21,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,6 +123,35 @@ static void tree(uint64_t n, uint64_t mb, uint64_t ms, bool shared)
         wait_all();
 }
 
+/* The child has the parent's memory, and the parent waits until it has not. */
+static void spawning(uint64_t mb, uint64_t ms)
+{
+        (void)touch(mb);
+        /* That this is not how vfork() is meant to be used is the point. */
+        if (vfork() == 0) {   /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+                sleep_ms(ms); /* NOLINT(clang-analyzer-unix.Vfork) */
+                _exit(0);
+        }
+        wait_all();
+}
+
+static double now_seconds(void)
+{
+        struct timespec ts;
+
+        clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static double cpu_used(int who)
+{
+        struct rusage u;
+
+        getrusage(who, &u);
+        return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+               (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
 static void forks(uint64_t n)
 {
         for (uint64_t i = 0; i < n; i++) {
@@ -127,6 +159,22 @@ static void forks(uint64_t n)
                         _exit(0);
                 wait_all();
         }
+}
+
+/* For the first 50 ms or so where the children run depends on what the CPUs did before. */
+static int settled_forks(uint64_t n, uint64_t before, const char *file)
+{
+        double began = now_seconds();
+        FILE *out = fopen(file, "we");
+
+        forks(before);
+        if (!out ||
+            fprintf(out, "%.6f %.6f\n", now_seconds() - began,
+                    cpu_used(RUSAGE_SELF) + cpu_used(RUSAGE_CHILDREN)) < 0 ||
+            fclose(out) != 0)
+                return 3;
+        forks(n);
+        return 0;
 }
 
 /* A child of a child: its parent is gone at once. */
@@ -198,8 +246,12 @@ int main(int argc, char **argv)
                 sleep_ms(a[1]);
         } else if (streq(what, "tree") || streq(what, "shared"))
                 tree(a[0], a[1], a[2], streq(what, "shared"));
+        else if (streq(what, "fork") && argc > 4)
+                return settled_forks(a[0], a[1], argv[4]);
         else if (streq(what, "fork"))
                 forks(a[0]);
+        else if (streq(what, "vfork"))
+                spawning(a[0], a[1]);
         else if (streq(what, "orphan") || streq(what, "left"))
                 orphan(a[0], streq(what, "orphan"));
         else if (streq(what, "switch"))

@@ -180,6 +180,12 @@ static void test_the_machine(void **state)
                             "1.5");
         assert_null(json_at(m, "memoryLimit"));
         assert_non_null(json_str(measure_machine(&a, NULL), "kernel"));
+        assert_null(json_at(m, "node"));
+        assert_int_equal(setenv("SONDE_NODE_NAME", "node-7", 1), 0);
+        assert_string_equal(json_str(measure_machine(&a, root), "node"), "node-7");
+        assert_int_equal(setenv("SONDE_NODE_NAME", "", 1), 0);
+        assert_true(json_equal(measure_machine(&a, root), m));
+        assert_int_equal(unsetenv("SONDE_NODE_NAME"), 0);
 }
 
 static void test_counters_that_are_not_there_are_absent(void **state)

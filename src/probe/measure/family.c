@@ -5,6 +5,7 @@
 #include "probe/measure/internal.h"
 
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,8 +20,9 @@ enum {
 
 /* Below this other processes' own memory is not worth a close look. */
 static const int64_t CLOSE_LOOK = 1 << 20;
-/* Close looks take at most one part in so many of a CPU: they go through all pages. */
-static const uint64_t CLOSE_SHARE = 200;
+/* Close looks take at most one part in so many of a CPU: they go through all pages. More, while much is of newcomers. */
+static const uint64_t CLOSE_SHARE = 200, CLOSE_SHARE_NEWS = 64;
+enum { NEWS = 8 }; /* one part in so many is much */
 
 static uint64_t cpu_ns(void)
 {
@@ -56,13 +58,23 @@ ssize_t proc_read_all(const char *path, char *to, size_t size)
 void family_done(struct family *f)
 {
         vec_done(&f->pids);
+        vec_done(&f->relatives);
         vec_done(&f->known);
+}
+
+void family_forget(struct family *f)
+{
+        f->known.n = 0;
+        f->twice = 0;
+        f->close_next = f->close_soon = 0;
 }
 
 static void add(struct family *f, pid_t pid)
 {
-        if (pid > 0 && f->pids.n < FAMILY_MAX)
-                *vec_push(&f->pids) = pid;
+        if (pid <= 0 || f->pids.n >= FAMILY_MAX)
+                return;
+        *vec_push(&f->pids) = pid;
+        *vec_push(&f->relatives) = (struct relative){.parent = f->below};
 }
 
 /* ---- who is there */
@@ -184,10 +196,13 @@ void family_list(struct family *f, pid_t root)
 {
         if (!f->pids.cap)
                 f->no_children_files = !has_children_files();
-        f->pids.n = 0;
+        f->pids.n = f->relatives.n = 0;
+        f->below = NO_PARENT;
         add_below(f, root);
-        for (size_t i = 0; i < f->pids.n; i++)
+        for (size_t i = 0; i < f->pids.n; i++) {
+                f->below = i;
                 add_below(f, f->pids.v[i]);
+        }
 }
 
 void family_signal(struct family *f, pid_t root, int signo)
@@ -217,6 +232,7 @@ bool family_memory(pid_t pid, struct family_usage *ret)
         end = text;
         for (int i = 0; i < 3; i++)
                 pages[i] = strtoll(end, &end, 10);
+        ret->size = pages[0] * sysconf(_SC_PAGESIZE);
         ret->rss = pages[1] * sysconf(_SC_PAGESIZE);
         ret->shared = pages[2] * sysconf(_SC_PAGESIZE);
         return true;
@@ -281,14 +297,45 @@ static int by_number(const void *x, const void *y)
         return (a > b) - (a < b);
 }
 
-static struct sums sum_up(const struct family *f)
+/*
+ * Whether the I-th has the very memory of its parent: kcmp() tells, where it is allowed. Elsewhere a parent that has called vfork()
+ * is known by its state; it is as large as its child then, which a thread of it may change a little meanwhile.
+ */
+static bool has_parents_memory(const struct family *f, size_t i)
+{
+        const struct relative *child = &f->relatives.v[i], *parent;
+        char text[STAT_TEXT];
+        const char *fields;
+        long same;
+
+        if (child->parent == NO_PARENT)
+                return false;
+        parent = &f->relatives.v[child->parent];
+        if (child->usage.size != parent->usage.size ||
+            llabs(child->usage.rss - parent->usage.rss) > parent->usage.rss / NEWS)
+                return false;
+        same = syscall(SYS_kcmp, f->pids.v[i], f->pids.v[child->parent], KCMP_VM, 0, 0);
+        if (same >= 0)
+                return same == 0;
+        fields = stat_fields(f->pids.v[child->parent], text, sizeof(text));
+        return fields && fields[0] == 'D';
+}
+
+static struct sums sum_up(struct family *f)
 {
         struct sums s = {0};
-        struct family_usage u;
 
-        vec_foreach (pid, &f->pids) {
+        for (size_t i = 0; i < f->pids.n; i++) {
+                struct family_usage u = {0};
+                pid_t *pid = &f->pids.v[i];
+
                 if (!family_memory(*pid, &u))
                         continue;
+                f->relatives.v[i].usage = u;
+                if (has_parents_memory(f, i)) {
+                        *pid = 0;
+                        continue;
+                }
                 s.own += u.rss - u.shared;
                 s.most_own = MAX(s.most_own, u.rss - u.shared);
                 s.shared = MAX(s.shared, u.shared);
@@ -319,15 +366,18 @@ static void look_closely(struct family *f, const struct sums *s)
 int64_t family_peak(struct family *f, int64_t known, uint64_t now)
 {
         struct sums s = sum_up(f);
+        bool grown;
 
         f->close_cost = 0;
         if (s.own + s.shared <= known)
                 return s.largest;
         if (s.own - s.most_own < CLOSE_LOOK)
                 return s.own + s.shared;
-        if (now >= f->close_next) {
+        grown = s.own - s.own_known > s.own / NEWS; /* of those who were not there at the last close look */
+        if (now >= (grown ? f->close_soon : f->close_next)) {
                 look_closely(f, &s);
                 f->close_next = now + f->close_cost * CLOSE_SHARE;
+                f->close_soon = now + f->close_cost * CLOSE_SHARE_NEWS;
                 s.own_known = s.own;
         }
         return MAX(s.largest, s.own_known - f->twice + s.shared);

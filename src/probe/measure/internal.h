@@ -10,31 +10,44 @@
 /* ---- family.c: the processes below one, by /proc */
 
 enum { FAMILY_MAX = 4096 }; /* processes that are looked at */
+enum { NS_PER_USEC = 1000 };
+#define NO_PARENT SIZE_MAX
+
+struct family_usage {
+        int64_t size, rss, shared; /* bytes; shared: of files and shared memory */
+        double cpu_seconds;        /* with the children it waited for */
+};
 
 struct family {
-        VEC(pid_t) pids;        /* those of the last look; the root itself is not among them */
+        VEC(pid_t) pids; /* those of the last look; the root itself is not among them; 0: it is not counted */
+        VEC(struct relative {
+                size_t parent; /* its place in pids; NO_PARENT: the root */
+                struct family_usage usage;
+        })
+        relatives;              /* the same ones */
+        size_t below;           /* whose children are added */
         bool no_children_files; /* this kernel has none: all of /proc is read instead */
         /* The last close look: who was there, and what of their memory was counted more than once. */
         VEC(pid_t) known;
         int64_t twice;
-        uint64_t close_next, close_cost; /* ns: when the next may be; of this look, 0: none */
+        uint64_t close_next, close_soon; /* ns: when another may be, the second: if there are newcomers */
+        uint64_t close_cost;             /* ns, of this look; 0: it was none */
 };
 void family_done(struct family *f);
+void family_forget(struct family *f); /* who was there: another command begins */
 void family_list(struct family *f, pid_t root);
 /* SIGNO to all of it, found anew. ROOT leads a session, so that SIGKILL may go to their process groups. */
 void family_signal(struct family *f, pid_t root, int signo);
 
 /* What of /proc/PID/stat and /proc/PID/statm is wanted; false: it is gone. */
-struct family_usage {
-        int64_t rss, shared; /* bytes; shared: of files and shared memory */
-        double cpu_seconds;  /* with the children it waited for */
-};
 bool family_memory(pid_t pid, struct family_usage *ret);
 bool family_cpu(pid_t pid, struct family_usage *ret);
 /*
- * The memory of all that family_list() found, in bytes. Pages that they share count once, which only a close look can
+ * The memory of all that family_list() found, in bytes. One that still has its parent's memory, as between vfork() and exec,
+ * has none of its own. Pages that they share count once, which only a close look can
  * tell; in between what the last one found is taken off, and who came later does not count, so that it is never too
- * much. KNOWN is the peak so far: what cannot be above it is not worth a close look. NOW is CLOCK_MONOTONIC, ns.
+ * much. KNOWN is the peak so far: what cannot be above it is not worth a close look; 0: what they have
+ * now is wanted. NOW is of a clock that is never set back, ns.
  */
 int64_t family_peak(struct family *f, int64_t known, uint64_t now);
 enum { PROC_TEXT_MAX = 4096 }; /* enough for a process's status */
@@ -63,11 +76,14 @@ enum keeper_what { KEEPER_START = 1, KEEPER_STOP };
 struct keeper_request {
         uint32_t what, size;
         uint32_t n_places, n_argv, n_env;         /* after the directory, which is "" for ours */
+        uint32_t times;                           /* it may be run in a row */
         uint64_t timeout, grace, left_over_grace; /* usec; timeout 0: none */
 };
 
+/* One for each run, those of a row at once. */
 struct keeper_reply {
-        bool started, timed_out, stopped, stuck;
+        bool last; /* of its row */
+        bool started, timed_out, stopped, stuck, oom;
         int why;       /* errno, when it was not started */
         bool prepared; /* it was exec itself that failed */
         int status;    /* waitpid()'s */
@@ -78,11 +94,12 @@ struct keeper_reply {
         int64_t minor_faults, major_faults, voluntary_switches, involuntary_switches;
         int64_t peak_rss; /* -1: not known */
         struct measure_io io;
+        struct measure_cgroup cgroup;
         struct measure_counters counters;
 };
 
-/* Never returns; ends when FD does. */
-_noreturn_ void keeper_main(int fd, bool counters);
+/* Never returns; ends when FD does. ROOT is that of the cgroup's files. */
+_noreturn_ void keeper_main(int fd, bool counters, const char *root);
 
 /* ---- cgroup.c: the one we are in */
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,9 +19,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NS_PER_USEC = 1000, STREAMS = 3, STRINGS_MAX = 8 << 20, MAPS_MAX = 512 << 10, CODE_MAX = 64 };
-/* Shrinking takes as long as a small command's start: its first runs are worth that, and of the others a few. */
-enum { SEEN_MAX = 64, SHRINK_FIRST = 16, SHRINK_EVERY = 64 };
+enum { STREAMS = 3, STRINGS_MAX = 8 << 20, MAPS_MAX = 512 << 10, ROW_MAX = 64 };
+/* A fault brings in up to 16 pages around it, but none of another mapping: ours are cut into pieces of so much. */
+enum { PIECE = 16 << 10 };
 
 static const uint64_t NEVER = UINT64_MAX;
 /* The first look at the tree, and the shortest time between two. */
@@ -30,6 +31,9 @@ static const uint64_t LOOK_MOST_RARELY = 1000000000;
 static const uint64_t LOOK_SHARE_ONE = 500, LOOK_SHARE = 200;
 static const uint64_t LOOK_GROWTH = 16; /* the next comes after a part of the time so far */
 static const uint64_t WAKE_UP = 5000;   /* ns, what a look costs besides */
+/* After a run of at most so long the next request is looked for so long, before the CPU falls asleep over it. */
+static const uint64_t SHORT_RUN = 20000000, STAY_AWAKE = 150000;
+static const uint64_t ROW_TIME = 20000000; /* a row of runs ends with the first that ends later */
 static const uint64_t KILL_AGAIN = 10000000, KILL_GIVE_UP = 10000000000;
 /* The kernel counts pages in batches: two readings of one size may differ by so much. */
 static const int64_t RSS_SLACK = 128 << 10;
@@ -39,34 +43,37 @@ enum phase { RUNNING, TERMINATING, LEFT_OVER, KILLING };
 struct keeper {
         int fd, signal_fd;
         bool counters;
+        bool in_haste; /* the last run was a short one */
+        bool nobody;   /* our socket has ended */
+        struct cgroup cgroup;
+        struct cgroup_reading last; /* after the last run of the row */
+        int io_all, io_own;         /* /proc/self/io, and that of our thread; -1: not there */
+        struct measure_io io;       /* of all we ever waited for */
         struct family family;
-        struct seen { /* a command, by its hash */
-                uint64_t hash;
-                int64_t peak; /* ru_maxrss, when it ran last; 0: it has not */
-                unsigned runs;
-        } seen[SEEN_MAX];
-        struct code {
-                unsigned long from, to;
-        } code[CODE_MAX];
-        size_t n_code;
+        struct keeper_reply replies[ROW_MAX]; /* of the runs in a row */
+        size_t n_replies;
+};
+
+/* What is asked for. */
+struct order {
+        struct keeper_request q;
+        char *text; /* all strings */
+        const char *dir;
+        char **places, **argv, **env;
+        int fds[STREAMS];
 };
 
 /* One command, from its start to the end of all that came of it. */
 struct run {
         struct keeper *k;
-        struct keeper_request q;
-        struct seen *before;
-        const char *dir;
-        char **places, **argv, **env;
-        int fds[STREAMS];
+        const struct order *o;
         pid_t self, pid; /* pid 0: it has ended */
         enum phase phase;
-        bool nobody; /* our socket has ended */
         uint64_t began, deadline, next_look, kill_since;
         int64_t floor, seen, largest; /* bytes: inherited; in looks; ru_maxrss */
         int no_start;                 /* errno of what failed before exec or in it */
         bool prepared;
-        struct keeper_reply reply;
+        struct keeper_reply *reply;
 };
 
 static uint64_t ns_of(clockid_t clock)
@@ -94,13 +101,14 @@ static _noreturn_ void child(struct run *r)
         sigemptyset(&none);
         (void)setpgid(0, 0);
         for (int i = 0; i < STREAMS; i++)
-                prepared = prepared && dup2(r->fds[i], i) >= 0;
-        prepared = prepared && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && (!*r->dir || chdir(r->dir) == 0);
+                prepared = prepared && dup2(r->o->fds[i], i) >= 0;
+        prepared = prepared && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
+                   (!*r->o->dir || chdir(r->o->dir) == 0);
         if (!prepared)
                 why = errno;
         sigprocmask(SIG_SETMASK, &none, NULL);
-        for (char **place = r->places; prepared && *place; place++) {
-                execve(*place, r->argv, r->env);
+        for (char **place = r->o->places; prepared && *place; place++) {
+                execve(*place, r->o->argv, r->o->env);
                 if ((errno != ENOENT && errno != ENOTDIR) || why == ENOENT)
                         why = errno; /* one that is there, but cannot be run, says more */
         }
@@ -117,32 +125,66 @@ static __attribute__((noinline)) pid_t start(struct run *r)
         r->began = now_ns();
         pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
         if (pid == 0)
-                child(r);
+                child(r); /* NOLINT(clang-analyzer-unix.Vfork): it keeps to what is allowed there */
         return pid;
 }
 
 /* ---- what it uses */
 
-static void add_io(struct run *r, pid_t pid)
+/* /proc/PID/io as it is now; how long it is. 0: it cannot be read. */
+static int64_t read_io(int fd, struct measure_io *ret)
 {
-        char path[64], text[PROC_TEXT_MAX];
-        struct measure_io *io = &r->reply.io;
-        const struct {
-                const char *name;
-                int64_t *to;
-        } figures[] = {
-                {"read_bytes", &io->read_bytes},
-                {"write_bytes", &io->written_bytes},
-                {"rchar", &io->read_characters},
-                {"wchar", &io->written_characters},
-        };
+        char text[512];
+        ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
-        snprintf(path, sizeof(path), "/proc/%d/io", pid);
-        if (proc_read(path, text, sizeof(text)) <= 0)
-                return;
-        io->has = true;
-        for (size_t i = 0; i < ARRAY_LEN(figures); i++)
-                *figures[i].to += MAX(proc_number(text, figures[i].name), (int64_t)0);
+        if (n <= 0)
+                return 0;
+        text[n] = 0;
+        *ret = (struct measure_io){
+                .has = true,
+                .read_bytes = proc_number(text, "read_bytes"),
+                .written_bytes = proc_number(text, "write_bytes"),
+                .read_characters = proc_number(text, "rchar"),
+                .written_characters = proc_number(text, "wchar"),
+        };
+        return n;
+}
+
+/*
+ * What all that we ever waited for has read and written: what our process has in all, without what its only thread has. The
+ * first reading is itself read, by the second.
+ */
+static struct measure_io io_of_children(const struct keeper *k)
+{
+        struct measure_io all, own;
+        int64_t read = read_io(k->io_all, &all);
+
+        if (!read || !read_io(k->io_own, &own))
+                return (struct measure_io){0};
+        return (struct measure_io){
+                .has = true,
+                .read_bytes = all.read_bytes - own.read_bytes,
+                .written_bytes = all.written_bytes - own.written_bytes,
+                .read_characters = all.read_characters + read - own.read_characters,
+                .written_characters = all.written_characters - own.written_characters,
+        };
+}
+
+/* Since the last time. */
+static struct measure_io io_since(struct keeper *k)
+{
+        struct measure_io before = k->io, now = io_of_children(k);
+
+        k->io = now;
+        if (!before.has || !now.has)
+                return (struct measure_io){0};
+        return (struct measure_io){
+                .has = true,
+                .read_bytes = now.read_bytes - before.read_bytes,
+                .written_bytes = now.written_bytes - before.written_bytes,
+                .read_characters = now.read_characters - before.read_characters,
+                .written_characters = now.written_characters - before.written_characters,
+        };
 }
 
 static uint64_t usec_of(struct timeval tv)
@@ -152,7 +194,7 @@ static uint64_t usec_of(struct timeval tv)
 
 static void add_usage(struct run *r, const struct rusage *u, bool main)
 {
-        struct keeper_reply *t = &r->reply;
+        struct keeper_reply *t = r->reply;
         int64_t maxrss = (int64_t)u->ru_maxrss * 1024;
 
         t->user_us += usec_of(u->ru_utime);
@@ -161,8 +203,6 @@ static void add_usage(struct run *r, const struct rusage *u, bool main)
         t->major_faults += u->ru_majflt;
         t->voluntary_switches += u->ru_nvcsw;
         t->involuntary_switches += u->ru_nivcsw;
-        if (main)
-                r->before->peak = maxrss;
         if (!main || maxrss > r->floor + RSS_SLACK)
                 r->largest = MAX(r->largest, maxrss);
 }
@@ -184,7 +224,7 @@ static void look(struct run *r, uint64_t now)
         uint64_t used = ns_of(CLOCK_THREAD_CPUTIME_ID), cost;
 
         family_list(f, r->self);
-        r->reply.processes = MAX(r->reply.processes, (int)f->pids.n);
+        r->reply->processes = MAX(r->reply->processes, (int)f->pids.n);
         r->seen = MAX(r->seen, family_peak(f, MAX(r->seen, r->largest), now));
         r->seen = MAX(r->seen, small_peak(r));
         cost = ns_of(CLOCK_THREAD_CPUTIME_ID) - used - f->close_cost + WAKE_UP;
@@ -198,11 +238,11 @@ static void look(struct run *r, uint64_t now)
 static void ended(struct run *r, int status, uint64_t now)
 {
         r->pid = 0;
-        r->reply.status = status;
-        r->reply.wall_ns = now - r->began;
+        r->reply->status = status;
+        r->reply->wall_ns = now - r->began;
         if (r->phase == RUNNING) {
                 r->phase = LEFT_OVER;
-                r->deadline = now + r->q.left_over_grace * NS_PER_USEC;
+                r->deadline = now + r->o->q.left_over_grace * NS_PER_USEC;
         }
 }
 
@@ -210,22 +250,17 @@ static void ended(struct run *r, int status, uint64_t now)
 static bool reap(struct run *r, uint64_t now)
 {
         for (;;) {
-                siginfo_t info = {0};
                 struct rusage usage;
                 int status;
+                pid_t pid = wait4(-1, &status, WNOHANG, &usage);
 
-                if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
-                        return errno == EINTR;
-                if (!info.si_pid)
-                        return true;
-                add_io(r, info.si_pid);
-                if (wait4(info.si_pid, &status, 0, &usage) < 0)
-                        continue;
-                add_usage(r, &usage, info.si_pid == r->pid);
-                if (info.si_pid == r->pid)
+                if (pid <= 0)
+                        return pid == 0 || errno == EINTR;
+                add_usage(r, &usage, pid == r->pid);
+                if (pid == r->pid)
                         ended(r, status, now);
                 else if (r->phase != KILLING)
-                        r->reply.orphans++;
+                        r->reply->orphans++;
         }
 }
 
@@ -240,7 +275,7 @@ static void terminate(struct run *r, uint64_t now)
         if (r->phase != RUNNING)
                 return;
         r->phase = TERMINATING;
-        r->deadline = now + r->q.grace * NS_PER_USEC;
+        r->deadline = now + r->o->q.grace * NS_PER_USEC;
         family_signal(&r->k->family, r->self, SIGTERM);
 }
 
@@ -249,12 +284,12 @@ static bool at_deadline(struct run *r, uint64_t now)
 {
         switch (r->phase) {
         case RUNNING:
-                r->reply.timed_out = true;
+                r->reply->timed_out = true;
                 terminate(r, now);
                 return true;
         case LEFT_OVER:
                 family_list(&r->k->family, r->self);
-                r->reply.left_over = (int)r->k->family.pids.n;
+                r->reply->left_over = (int)r->k->family.pids.n;
                 begin_kill(r, now);
                 break;
         case TERMINATING:
@@ -288,10 +323,10 @@ static void heard(struct run *r, uint64_t now)
         struct keeper_request q;
 
         if (!read_exactly(r->k->fd, &q, sizeof(q))) {
-                r->nobody = true;
+                r->k->nobody = true;
                 begin_kill(r, now);
         } else {
-                r->reply.stopped |= r->pid && !r->reply.timed_out;
+                r->reply->stopped |= r->pid && !r->reply->timed_out;
                 terminate(r, now);
         }
 }
@@ -307,7 +342,7 @@ static void follow(struct run *r)
                 uint64_t wait = until > now ? until - now : 0;
                 struct timespec ts = {(time_t)(wait / 1000000000), (long)(wait % 1000000000)};
 
-                fds[1].fd = r->nobody ? -1 : r->k->fd;
+                fds[1].fd = r->k->nobody ? -1 : r->k->fd;
                 if (ppoll(fds, ARRAY_LEN(fds), until == NEVER ? NULL : &ts, NULL) < 0)
                         fds[0].revents = fds[1].revents = 0;
                 now = now_ns();
@@ -316,38 +351,12 @@ static void follow(struct run *r)
                 if (left && fds[1].revents)
                         heard(r, now);
                 if (left && now >= r->deadline && !at_deadline(r, now)) {
-                        r->reply.stuck = true;
+                        r->reply->stuck = true;
                         return;
                 }
                 if (left && r->pid && now >= r->next_look)
                         look(r, now);
         }
-}
-
-/*
- * A command begins with our own peak, and the last one was hardly larger: lets go of all code but that of a start, which
- * one that finds nothing to run brings back.
- */
-static void shrink(struct run *r)
-{
-        char *nowhere = NULL, **places = r->places;
-        struct signalfd_siginfo info;
-        int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-        pid_t pid;
-
-        for (size_t i = 0; i < r->k->n_code; i++)
-                (void)madvise((void *)r->k->code[i].from, r->k->code[i].to - r->k->code[i].from,
-                              MADV_DONTNEED);
-        if (fd >= 0)
-                (void)!write(fd, "5", 1); /* our peak is what we have now */
-        fd_close(fd);
-        r->places = &nowhere;
-        pid = start(r);
-        while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-                continue;
-        (void)!read(r->k->signal_fd, &info, sizeof(info));
-        r->places = places;
-        r->no_start = 0;
 }
 
 static int64_t own_peak(void)
@@ -357,25 +366,6 @@ static int64_t own_peak(void)
         return getrusage(RUSAGE_SELF, &own) == 0 ? (int64_t)own.ru_maxrss * 1024 : 0;
 }
 
-/* Only what a command smaller than we are began with is in the way. */
-static bool is_shrink_worth(struct run *r)
-{
-        unsigned runs = r->before->runs++;
-
-        return own_peak() + RSS_SLACK >= r->before->peak && (runs < SHRINK_FIRST || runs % SHRINK_EVERY == 0);
-}
-
-/* TEXT is all that tells it from others; two that share a place here only have less luck. */
-static struct seen *seen_before(struct keeper *k, struct str text)
-{
-        uint64_t hash = str_hash(text);
-        struct seen *s = &k->seen[hash % SEEN_MAX];
-
-        if (s->hash != hash)
-                *s = (struct seen){.hash = hash};
-        return s;
-}
-
 static usec_t wall_now(void)
 {
         struct clock clock = CLOCK_REAL;
@@ -383,34 +373,71 @@ static usec_t wall_now(void)
         return clock_wall(&clock);
 }
 
-static void run(struct run *r)
+static void run_started(struct run *r)
 {
-        struct counters counters;
-
-        r->k->family.known.n = 0;
-        r->k->family.close_next = 0;
-        if (is_shrink_worth(r))
-                shrink(r);
-        counters_open(&counters, r->k->counters);
-        r->reply.started_at = wall_now();
-        r->pid = start(r);
-        if (r->pid < 0 || r->no_start) {
-                r->reply.why = r->pid < 0 ? errno : r->no_start;
-                r->reply.prepared = r->prepared;
-                while (r->pid > 0 && waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
-                        continue;
-                counters_close(&counters);
-                return;
-        }
-        r->reply.started = true;
-        r->reply.processes = 1;
-        r->deadline = r->q.timeout ? r->began + r->q.timeout * NS_PER_USEC : NEVER;
+        r->reply->started = true;
+        r->reply->processes = 1;
+        r->deadline = r->o->q.timeout ? r->began + r->o->q.timeout * NS_PER_USEC : NEVER;
         r->next_look = r->began + LOOK_FIRST;
         r->floor = own_peak();
         follow(r);
-        counters_read(&counters, &r->reply.counters);
+        r->reply->peak_rss = MAX(r->seen, r->largest) > 0 ? MAX(r->seen, r->largest) : -1;
+}
+
+static void not_started(struct run *r, int why)
+{
+        r->reply->why = why;
+        r->reply->prepared = r->prepared;
+        while (r->pid > 0 && waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+                continue;
+}
+
+static void run(struct keeper *k, const struct order *o, struct keeper_reply *reply)
+{
+        struct run r = {.k = k, .o = o, .self = getpid(), .largest = -1, .seen = -1, .reply = reply};
+        struct cgroup_reading before = k->last;
+        struct counters counters;
+
+        family_forget(&k->family);
+        *reply = (struct keeper_reply){.peak_rss = -1};
+        counters_open(&counters, k->counters);
+        if (reply == k->replies || k->cgroup.fresh) /* between two of a row nothing happens */
+                cgroup_read(&k->cgroup, true, &before);
+        reply->started_at = wall_now();
+        r.pid = start(&r);
+        if (r.pid < 0 || r.no_start)
+                not_started(&r, r.pid < 0 ? errno : r.no_start);
+        else
+                run_started(&r);
+        cgroup_read(&k->cgroup, false, &k->last);
+        cgroup_between(&k->cgroup, &before, &k->last, &reply->cgroup);
+        reply->oom = before.oom >= 0 && k->last.oom > before.oom;
+        reply->io = io_since(k);
+        counters_read(&counters, &reply->counters);
         counters_close(&counters);
-        r->reply.peak_rss = MAX(r->seen, r->largest) > 0 ? MAX(r->seen, r->largest) : -1;
+}
+
+/* Whether LAST may be followed by another of its row, which began at SINCE. */
+static bool goes_on(const struct keeper *k, const struct order *o, const struct keeper_reply *last,
+                    uint64_t since)
+{
+        return !k->nobody && k->n_replies < MIN(o->q.times, (uint32_t)ROW_MAX) && last->started &&
+               !last->status && !last->timed_out && !last->stopped && !last->left_over &&
+               now_ns() - since < ROW_TIME;
+}
+
+static struct keeper_reply *run_row(struct keeper *k, const struct order *o)
+{
+        uint64_t since = now_ns();
+        struct keeper_reply *last;
+
+        k->n_replies = 0;
+        do {
+                last = &k->replies[k->n_replies++];
+                run(k, o, last);
+        } while (goes_on(k, o, last, since));
+        last->last = true;
+        return last;
 }
 
 /* ---- requests */
@@ -433,64 +460,104 @@ static char **take_strings(char **at, const char *end, uint32_t n)
         return strings;
 }
 
+/*
+ * The next request mostly follows at once, and a CPU that is asleep takes longer to wake up than a start has to wait for it. The
+ * one place here that waits without sleeping: after a run of at most SHORT_RUN, for at most STAY_AWAKE, and once; whoever else
+ * wants the CPU gets it.
+ */
+static void stay_awake(const struct keeper *k)
+{
+        struct pollfd asked = {.fd = k->fd, .events = POLLIN};
+        uint64_t until = now_ns() + STAY_AWAKE;
+
+        while (poll(&asked, 1, 0) == 0 && now_ns() < until)
+                sched_yield();
+}
+
 /* The start of a request, with the descriptors that come with it. */
-static bool receive(int fd, struct run *r)
+static bool receive(int fd, struct order *o)
 {
         union {
                 struct cmsghdr align;
                 char room[CMSG_SPACE(sizeof(int) * STREAMS)];
         } control;
-        struct iovec part = {&r->q, sizeof(r->q)};
+        struct iovec part = {&o->q, sizeof(o->q)};
         struct msghdr message = {.msg_iov = &part,
                                  .msg_iovlen = 1,
                                  .msg_control = control.room,
                                  .msg_controllen = sizeof(control.room)};
         const struct cmsghdr *c;
 
-        if (recvmsg(fd, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) != sizeof(r->q))
+        if (recvmsg(fd, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) != sizeof(o->q))
                 return false;
         c = CMSG_FIRSTHDR(&message);
-        if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(r->fds)))
-                memcpy(r->fds, CMSG_DATA(c), sizeof(r->fds));
+        if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(o->fds)))
+                memcpy(o->fds, CMSG_DATA(c), sizeof(o->fds));
         return true;
+}
+
+/* The strings that follow it. */
+static bool receive_strings(int fd, struct order *o)
+{
+        const struct keeper_request *q = &o->q;
+        char *at;
+
+        o->text = at = xmalloc((size_t)q->size + 1);
+        if (!read_exactly(fd, o->text, q->size))
+                return false;
+        o->text[q->size] = 0;
+        o->dir = at;
+        at += strlen(at) + 1;
+        o->places = take_strings(&at, o->text + q->size, q->n_places);
+        o->argv = take_strings(&at, o->text + q->size, q->n_argv);
+        o->env = take_strings(&at, o->text + q->size, q->n_env);
+        return o->places && o->argv && o->env;
+}
+
+static void order_done(struct order *o)
+{
+        free(o->text);
+        free(o->places);
+        free(o->argv);
+        free(o->env);
+        for (int i = 0; i < STREAMS; i++)
+                fd_close(o->fds[i]);
+}
+
+static bool reply_all(const struct keeper *k)
+{
+        ssize_t size = (ssize_t)(k->n_replies * sizeof(*k->replies));
+
+        return send(k->fd, k->replies, (size_t)size, MSG_NOSIGNAL) == size;
 }
 
 /* False: nobody asks any more. */
 static bool serve(struct keeper *k)
 {
-        _cleanup_(free_ptr) char *text = NULL;
-        struct run r = {.k = k, .self = getpid(), .fds = {-1, -1, -1}, .largest = -1, .seen = -1};
-        char *at;
-        bool more;
+        struct order o = {.fds = {-1, -1, -1}};
+        const struct keeper_reply *last;
+        bool more = false;
 
-        r.reply.peak_rss = -1;
-        if (!receive(k->fd, &r) || r.q.size > STRINGS_MAX)
+        if (k->in_haste)
+                stay_awake(k);
+        if (!receive(k->fd, &o) || o.q.size > STRINGS_MAX)
                 return false;
-        if (r.q.what != KEEPER_START)
+        if (o.q.what != KEEPER_START)
                 return true; /* a stop that came too late */
-        text = at = xmalloc((size_t)r.q.size + 1);
-        if (!read_exactly(k->fd, text, r.q.size))
-                return false;
-        text[r.q.size] = 0;
-        r.dir = at;
-        at += strlen(at) + 1;
-        r.places = take_strings(&at, text + r.q.size, r.q.n_places);
-        r.argv = take_strings(&at, text + r.q.size, r.q.n_argv);
-        r.before = seen_before(k, str_n(text, (size_t)(at - text)));
-        r.env = take_strings(&at, text + r.q.size, r.q.n_env);
-        if (!r.places || !r.argv || !r.env)
-                _exit(1);
-        run(&r);
-        free(r.places);
-        free(r.argv);
-        free(r.env);
-        for (int i = 0; i < STREAMS; i++)
-                fd_close(r.fds[i]);
-        more = !r.nobody && send(k->fd, &r.reply, sizeof(r.reply), MSG_NOSIGNAL) == sizeof(r.reply);
-        return more && !r.reply.stuck;
+        if (receive_strings(k->fd, &o)) {
+                last = run_row(k, &o);
+                more = !k->nobody && reply_all(k) && !last->stuck;
+                k->in_haste = last->started && last->wall_ns <= SHORT_RUN;
+        }
+        order_done(&o);
+        return more;
 }
 
 /* ---- life */
+
+struct code {
+        unsigned long from, to;
+};
 
 /* "from-to mode offset device inode path": whether LINE is one, of a file, that is only read. */
 static bool is_code(char *line, struct code *ret)
@@ -509,8 +576,22 @@ static bool is_code(char *line, struct code *ret)
                (strncmp(mode, "r-xp", 4) == 0 || strncmp(mode, "r--p", 4) == 0);
 }
 
-/* What of us is read from its file again when it is let go: code and constants, none of which was ever written to. */
-static void find_code(struct keeper *k)
+/*
+ * Where to cut, a flag that tells two mappings apart says; that of cores has no other effect. What is let go of is read from
+ * its file again.
+ */
+static void cut(const struct code *c)
+{
+        for (unsigned long at = c->from; at < c->to; at += 2UL * PIECE)
+                (void)madvise((void *)at, MIN((unsigned long)PIECE, c->to - at), MADV_DONTDUMP);
+        (void)madvise((void *)c->from, c->to - c->from, MADV_DONTNEED);
+}
+
+/*
+ * A command begins with our own peak: lets go of all code and constants, which are as they are in their files where none was
+ * ever written to, and sees to it that only what is needed of them comes back.
+ */
+static void shrink(void)
 {
         _cleanup_(free_ptr) char *text = xmalloc(MAPS_MAX);
         ssize_t n = proc_read_all("/proc/self/smaps", text, MAPS_MAX);
@@ -521,10 +602,19 @@ static void find_code(struct keeper *k)
                 line += *line == '\n';
                 if (line[strcspn(line, ":-\n")] == '-') /* of a mapping; what is known of it follows */
                         wanted = is_code(line, &at);
-                else if (wanted && strncmp(line, "Anonymous:", 10) == 0 && strtol(line + 10, NULL, 10) == 0 &&
-                         k->n_code < CODE_MAX)
-                        k->code[k->n_code++] = at;
+                else if (wanted && strncmp(line, "Anonymous:", 10) == 0 && strtol(line + 10, NULL, 10) == 0)
+                        cut(&at);
         }
+}
+
+/* It is what we have now. */
+static void forget_peak(void)
+{
+        int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+
+        if (fd >= 0)
+                (void)!write(fd, "5", 1);
+        fd_close(fd);
 }
 
 /* Of all that we had open, only FD stays. It becomes 3. */
@@ -536,11 +626,11 @@ static int keep_only(int fd)
                 (void)dup2(nothing, i);
         if (fd != STREAMS && dup3(fd, STREAMS, O_CLOEXEC) < 0)
                 _exit(1);
-        (void)close_range(STREAMS + 1, ~0U, 0);
+        (void)close_range(STREAMS + 1, ~0U, 0); /* before Linux 5.9 they stay, and end with us */
         return STREAMS;
 }
 
-void keeper_main(int fd, bool counters)
+void keeper_main(int fd, bool counters, const char *root)
 {
         struct keeper k = {.counters = counters};
         sigset_t all;
@@ -558,7 +648,12 @@ void keeper_main(int fd, bool counters)
         sigemptyset(&all);
         sigaddset(&all, SIGCHLD);
         k.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-        find_code(&k);
+        k.io_all = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
+        k.io_own = open("/proc/thread-self/io", O_RDONLY | O_CLOEXEC);
+        k.io = io_of_children(&k);
+        cgroup_open(&k.cgroup, root);
+        shrink();
+        forget_peak();
         while (k.signal_fd >= 0 && serve(&k))
                 continue;
         _exit(0);

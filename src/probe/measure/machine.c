@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { CPUINFO_MAX = 4 << 20, NAME_MAX_ = 200 };
+enum { CPUINFO_MAX = 4 << 20, NAME_MAX_ = 200, NODE_NAME_MAX = 253 };
 
 /* The value of the first line "NAME : value". */
 static struct str line_of(struct str text, const char *name)
@@ -40,6 +40,16 @@ static void add_cpu(struct arena *a, const char *root, struct json *m)
                 json_set(a, m, "cpu", json_stringn(a, model));
         if (memmem(text.p, text.n, " hypervisor", 11))
                 json_set(a, m, "virtual", json_truth(a, true));
+}
+
+/* Two of one type are two machines all the same: only their name tells, which a pod is told by its environment. */
+static void add_node(struct arena *a, struct json *m)
+{
+        const char *name = getenv("SONDE_NODE_NAME");
+        size_t n = name ? utf8_cut(name, strlen(name), NODE_NAME_MAX) : 0;
+
+        if (n)
+                json_set(a, m, "node", json_stringn(a, str_n(name, n)));
 }
 
 static void add_governor(struct arena *a, const char *root, struct json *m)
@@ -85,6 +95,7 @@ struct json *measure_machine(struct arena *a, const char *root)
         struct cgroup c;
 
         root = root ? root : "";
+        add_node(a, m);
         add_cpu(a, root, m);
         json_set(a, m, "cpus", json_i64(a, cpus()));
         add_governor(a, root, m);

@@ -18,6 +18,7 @@
 #include "probe/measure/internal.h"
 
 static const usec_t GRACE = 500 * USEC_PER_MS, LEFT_OVER_GRACE = 100 * USEC_PER_MS;
+static const long TICK_NS = 10 * 1000000; /* of the slowest kernel */
 /* For the keeper's end: it kills what it keeps before. */
 static const int END_MS = 15000;
 
@@ -29,7 +30,7 @@ struct measure {
         struct io io; /* the keeper's socket; loop NULL: there is no keeper */
         pid_t keeper;
         int nothing; /* /dev/null */
-        struct cgroup cgroup;
+        char *root;  /* of the cgroup's files */
         struct gpu gpu;
         struct defer tell;
         /* of the run */
@@ -40,8 +41,9 @@ struct measure {
         struct measure_sample sample;
         struct measure_scan scan;
         struct pass pass;
-        struct cgroup_reading before;
-        const char *name, *metrics_file;
+        const char *name, *metrics_file, *metrics_beside; /* the second: metrics.json where it works */
+        struct stat beside; /* as it was at the start; no links: it was not there */
+        const bool *crowded;
         char **places;
         usec_t began, timeout, usage_at;
         double usage_cpu;
@@ -59,8 +61,10 @@ static int start_keeper(struct measure *m, struct err *err)
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
                 return err_errno(err, E_IO, errno, "cannot make a socket");
         m->keeper = fork();
-        if (m->keeper == 0)
-                keeper_main(fds[1], m->counters);
+        if (m->keeper == 0) {
+                fd_close(fds[0]); /* else it is never told that we have gone */
+                keeper_main(fds[1], m->counters, m->root);
+        }
         fd_close(fds[1]);
         if (m->keeper < 0 || io_add(m->loop, &m->io, fds[0], EPOLLIN, heard) < 0) {
                 fd_close(fds[0]);
@@ -95,7 +99,7 @@ struct measure *measure_new(struct loop *loop, const struct measure_options *opt
         root = options->root ? options->root : "";
         m->loop = loop;
         m->counters = options->counters;
-        cgroup_open(&m->cgroup, root);
+        m->root = xstrdup(root);
         gpu_init(&m->gpu, loop, options->gpu);
         m->nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
         if (m->nothing < 0) {
@@ -123,7 +127,7 @@ void measure_free(struct measure *m)
         forget_run(m);
         measure_scan_done(&m->scan);
         gpu_done(&m->gpu);
-        cgroup_done(&m->cgroup);
+        free(m->root);
         fd_close(m->nothing);
         family_done(&m->family);
         arena_done(&m->arena);
@@ -178,22 +182,88 @@ static int read_regular(const char *path, struct buf *out, struct err *err)
         return file_read(path, out, err);
 }
 
-static void read_metrics(struct measure *m, const char **ret_reason, const char **ret_message)
+/*
+ * metrics.json as it lies there from before. Files are stamped with the time of the kernel's last tick, in which it may have
+ * been written, and be written again: then its stamp is set back, so that it changes with whatever this run writes.
+ */
+static void look_beside(struct measure *m)
+{
+        struct timespec now, times[2] = {{.tv_nsec = UTIME_OMIT}};
+        struct stat *st = &m->beside;
+
+        *st = (struct stat){0};
+        if (!m->metrics_file || lstat(m->metrics_beside, st) < 0 || !S_ISREG(st->st_mode))
+                return;
+        clock_gettime(CLOCK_REALTIME, &now);
+        if (difftime(now.tv_sec, st->st_ctim.tv_sec) > 1)
+                return;
+        times[1] = st->st_mtim;
+        times[1].tv_nsec -= TICK_NS;
+        if (times[1].tv_nsec < 0) {
+                times[1].tv_nsec += 1000000000;
+                times[1].tv_sec--;
+        }
+        if (utimensat(AT_FDCWD, m->metrics_beside, times, AT_SYMLINK_NOFOLLOW) == 0)
+                (void)lstat(m->metrics_beside, st);
+}
+
+static bool same_time(struct timespec x, struct timespec y)
+{
+        return x.tv_sec == y.tv_sec && x.tv_nsec == y.tv_nsec;
+}
+
+static bool written_beside(const struct measure *m)
+{
+        const struct stat *was = &m->beside;
+        struct stat is;
+
+        if (lstat(m->metrics_beside, &is) < 0)
+                return false;
+        return !was->st_nlink || is.st_dev != was->st_dev || is.st_ino != was->st_ino ||
+               is.st_size != was->st_size || !same_time(is.st_mtim, was->st_mtim) ||
+               !same_time(is.st_ctim, was->st_ctim);
+}
+
+/* The file that this run wrote: the one it was told of, else metrics.json where it worked, if nobody else did. */
+static const char *metrics_written(struct measure *m)
+{
+        struct stat st;
+
+        if (lstat(m->metrics_file, &st) == 0 || !written_beside(m))
+                return m->metrics_file;
+        if (!m->crowded || !*m->crowded)
+                return m->metrics_beside;
+        m->sample.note =
+                "metrics.json is left out: others ran in its directory meanwhile (SONDE_METRICS_FILE "
+                "is a file of each run's own)";
+        return m->metrics_file;
+}
+
+static void read_metrics_file(struct measure *m)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(MEASURE_METRICS_FILE_MAX);
+        const char *path = metrics_written(m);
         struct measure_sample *s = &m->sample;
         struct err err = ERR_INIT;
 
-        if (m->metrics_file && read_regular(m->metrics_file, &text, &err) < 0) {
+        if (read_regular(path, &text, &err) < 0) {
                 if (err.code != E_NOT_FOUND)
                         s->note = arena_printf(&m->arena, "metrics are left out: %s", err.text);
-        } else if (m->metrics_file && text.n && measure_metrics_parse(&m->arena, buf_str(&text), s, &err) < 0)
-                s->note = arena_printf(&m->arena, "metrics are left out: %s: %s", m->metrics_file, err.text);
+        } else if (text.n && measure_metrics_parse(&m->arena, buf_str(&text), s, &err) < 0) {
+                s->note = arena_printf(&m->arena, "metrics are left out: %s: %s", path, err.text);
+        }
+        (void)unlink(m->metrics_file);
+}
+
+static void read_metrics(struct measure *m, const char **ret_reason, const char **ret_message)
+{
+        struct measure_sample *s = &m->sample;
+
+        if (m->metrics_file)
+                read_metrics_file(m);
         *ret_reason = s->error_reason;
         *ret_message = s->error_message;
         s->error_reason = s->error_message = NULL;
-        if (m->metrics_file)
-                (void)unlink(m->metrics_file);
         measure_scan_end(&m->scan);
         measure_scan_add(&m->arena, &m->scan, s);
 }
@@ -220,7 +290,9 @@ static void fill(struct measure *m, const struct keeper_reply *r)
                 s->signal = WTERMSIG(r->status);
         else
                 s->exit_code = WEXITSTATUS(r->status);
+        s->oom = r->oom;
         s->io = r->io;
+        s->cgroup = r->cgroup;
         s->counters = r->counters;
         if (r->stuck)
                 s->note = "some of its processes cannot be killed";
@@ -250,21 +322,18 @@ static void tell(struct defer *d)
 
 static void finish(struct measure *m, const struct keeper_reply *r)
 {
-        struct cgroup_reading after;
         const char *reason, *message;
 
-        cgroup_read(&m->cgroup, false, &after);
+        measure_sample_init(&m->sample);
         gpu_end(&m->gpu, &m->sample.gpu);
         pass_end(&m->pass);
         if (r->started) {
                 fill(m, r);
-                cgroup_between(&m->cgroup, &m->before, &after, &m->sample.cgroup);
-                m->sample.oom = m->before.oom >= 0 && after.oom > m->before.oom;
                 read_metrics(m, &reason, &message);
                 judge(m, reason, message);
         } else
                 not_started(m, r);
-        m->running = false;
+        m->running = !r->last;
         /* At the end of the turn: then nobody of ours is on the way who could be freed. */
         defer_run(m->loop, &m->tell, tell);
 }
@@ -275,6 +344,7 @@ static void lost(struct measure *m)
         end_keeper(m);
         if (!m->running)
                 return;
+        measure_sample_init(&m->sample);
         gpu_end(&m->gpu, &m->sample.gpu);
         pass_end(&m->pass);
         set_error(&m->sample, "Lost", "the process that watched it was killed");
@@ -374,11 +444,19 @@ static char **with_metrics_file(struct arena *a, const struct measure_command *c
         return spawn_environment(a, more);
 }
 
+/* Nothing of it has to be seen to between two runs. */
+static bool runs_by_itself(const struct measure *m, const struct measure_command *c)
+{
+        return !c->input && !c->metrics_file && !m->gpu.tool &&
+               (c->output == MEASURE_OUTPUT_OURS || c->output == MEASURE_OUTPUT_NULL);
+}
+
 static int send_request(struct measure *m, const struct measure_command *c, const int *fds, struct err *err)
 {
         _cleanup_(buf_done) struct buf text = BUF_INIT(REQUEST_MAX);
         struct keeper_request q = {.what = KEEPER_START, .timeout = c->timeout};
 
+        q.times = runs_by_itself(m, c) ? c->times : 1;
         q.grace = c->grace ? c->grace : GRACE;
         q.left_over_grace = c->grace ? c->grace : LEFT_OVER_GRACE;
         buf_add(&text, c->dir ? c->dir : "", strlen(c->dir ? c->dir : "") + 1);
@@ -438,7 +516,6 @@ static int start_command(struct measure *m, const struct measure_command *c, str
                 return -1;
         if (open_output(m, c, fds, &out, err) < 0)
                 return -1;
-        cgroup_read(&m->cgroup, true, &m->before);
         return send_request(m, c, fds, err);
 }
 
@@ -451,20 +528,23 @@ int measure_start(struct measure *m, const struct measure_command *command,
                 return err_set(err, E_INVALID, "there is no command");
         forget_run(m);
         arena_reset(&m->arena, SIZE_MAX);
-        measure_sample_init(&m->sample);
         m->name = arena_strdup(&m->arena, command->argv[0]);
         m->places = spawn_places(&m->arena, m->name);
         m->metrics_file = arena_strdup(&m->arena, command->metrics_file);
+        m->metrics_beside = arena_printf(&m->arena, "%s/metrics.json", command->dir ? command->dir : ".");
+        m->crowded = command->crowded;
         m->timeout = command->timeout;
         m->done = done;
         m->arg = arg;
         if (m->metrics_file && unlink(m->metrics_file) < 0 && errno != ENOENT)
                 return err_errno(err, E_IO, errno, "cannot remove %s", m->metrics_file);
+        look_beside(m);
         if ((!m->io.loop && start_keeper(m, err) < 0) || start_command(m, command, err) < 0) {
                 forget_run(m);
                 return -1;
         }
         m->running = true;
+        family_forget(&m->family);
         m->began = m->usage_at = clock_boot(loop_clock(m->loop));
         m->usage_cpu = 0;
         gpu_begin(&m->gpu);
@@ -501,9 +581,9 @@ struct measure_usage measure_usage(struct measure *m)
                 if (!family_cpu(*pid, &u))
                         continue;
                 now.processes++;
-                now.memory += u.rss;
                 now.cpu_seconds += u.cpu_seconds;
         }
+        now.memory = family_peak(&m->family, 0, at * NS_PER_USEC);
         now.cpu_seconds = MAX(now.cpu_seconds, m->usage_cpu); /* what an orphan had is gone with it */
         now.cpu_percent = passed > 0 ? (now.cpu_seconds - m->usage_cpu) / passed * 100 : 0;
         m->usage_at = at;

@@ -6,18 +6,17 @@
  * command as vfork() does, takes the time before and after, and is the subreaper of its tree, so that orphans stay its
  * children: it waits for all of them, adds their usage, and ends those that are left when the command itself has ended.
  * While the command runs the keeper looks at the tree's memory in /proc: from 2 ms on, ever more rarely, and never so
- * often that this takes more than a two-hundredth of one CPU (a five-hundredth while there is one process). Nobody is
- * traced, stopped or slowed. The keeper leads a session of its own: the command has no controlling terminal, and what is
- * typed there (Ctrl-C, Ctrl-Z) reaches us alone.
+ * often that this takes more than a two-hundredth of one CPU (a five-hundredth while there is one process, a sixtieth
+ * while large ones join it). Nobody is traced, stopped or slowed. The keeper leads a session of its own: the command
+ * has no controlling terminal, and what is typed there (Ctrl-C, Ctrl-Z) reaches us alone.
  *
  * What is told:
  *   wall      CLOCK_MONOTONIC from right before the start to the end of the command itself
  *   user,sys  of the command, of all it waited for and of all orphans, as wait4() has them
  *   peak_rss  the largest of: ru_maxrss of any process, and the sum over the tree when it was looked at. In the sum
  *             pages that processes share (fork() without exec, the same libraries) count once. ru_maxrss is inherited
- *             across exec: the keeper makes itself small (below 1 MB in sonde-pod) before a small command's first 16
- *             runs and every 64th later. One that is smaller still is told by what was seen of it, and has no peak when
- *             nothing was seen: it ended too soon
+ *             across exec: the keeper is small (below 1 MB in sonde-pod). A command that is smaller still is told by what was
+ *             seen of it, and has no peak when nothing was seen: it ended too soon
  *   cgroup    of the cgroup we are in ourselves: what rose while the command ran. The peak of memory (page cache
  *             included) only where it could be reset or has risen
  *   counters  of perf_event_open(), of the tree from exec on; hardware ones where the kernel and the machine have them
@@ -26,8 +25,11 @@
  * does not even start gives a sample as any other.
  *
  * Metrics come from two places: lines `name=value` of the standard output (when asked for) and the file named by
- * SONDE_METRICS_FILE, an object of at most 256 KiB, which wins. "region" and "error" of it are read here, "ml" is handed
- * on, and of the others numbers and texts become metrics; what is wrong with the file is a sentence in `note`.
+ * SONDE_METRICS_FILE, an object of at most 256 KiB, which wins. A command that knows nothing of that may write metrics.json
+ * in its working directory instead; it stays there, and counts for the run in which it came or changed (which its stamp
+ * tells: one from right before is set back by 10 ms), but for none that another one ran beside. "region" and "error" of it
+ * are read here, "ml" is handed on, and of the others numbers and texts become metrics; what is wrong with the file is a
+ * sentence in `note`.
  */
 #pragma once
 
@@ -174,9 +176,12 @@ struct measure_command {
         const char *input;      /* file that is its standard input; NULL: /dev/null */
         const char *
                 metrics_file; /* absolute; removed before the start; becomes SONDE_METRICS_FILE. NULL: none */
+        /* Read at its end: another one has run in its directory meanwhile, metrics.json is nobody's. NULL: none has */
+        const bool *crowded;
         enum measure_output output; /* standard error: to ours, or to nobody with the two NULLs */
         usec_t timeout;             /* 0: none */
-        usec_t grace; /* between SIGTERM and SIGKILL, and for what is left over; 0: 500 ms and 100 ms */
+        usec_t grace;   /* between SIGTERM and SIGKILL, and for what is left over; 0: 500 ms and 100 ms */
+        unsigned times; /* it may be run in a row, see measure_start(); 0: once */
 };
 
 struct measure_options {
@@ -195,9 +200,13 @@ struct measure *measure_new(struct loop *loop, const struct measure_options *opt
 void measure_free(struct measure *m);
 
 /*
- * Runs COMMAND (borrowed until this returns); DONE is called once, from the loop, never from within. The sample is the
+ * Runs COMMAND (borrowed until this returns); DONE is called once, or for each of a row, from the loop, never from within. The sample is the
  * measure's until the next start: copy what is kept. Below 0: nothing was started and DONE is not called; that is
  * trouble of ours (no process to be had). A command that cannot be run is a sample: NotStarted.
+ *
+ * With `times` the keeper runs a short command again and again, for up to 20 ms, without us in between: DONE is called for
+ * each, and as long as measure_running() is true there, more are to come. How many there are is the keeper's choice: none follows
+ * one that is not good, and there is no row for a command whose input, metrics or GPU somebody has to see to.
  */
 int measure_start(struct measure *m, const struct measure_command *command,
                   void (*done)(void *arg, const struct measure_sample *sample), void *arg, struct err *err)
@@ -207,16 +216,17 @@ bool measure_running(const struct measure *m);
 void measure_stop(struct measure *m);
 
 struct measure_usage {
-        int64_t memory;     /* bytes: the tree's resident memory, shared pages counted in each */
+        int64_t memory;     /* bytes: the tree's resident memory, shared pages counted once, as in peak_rss */
         double cpu_seconds; /* user and sys, of all that live and of those they waited for */
         double cpu_percent; /* of one CPU, since the last call for this run, or its start */
         int processes;      /* 0: nothing runs, and all is 0 */
 };
-/* The tree now, some 20 us for each process. */
+/* The tree now, some 30 us for each process; now and then more, to see what they share: a two-hundredth of one CPU at most,
+ * a sixtieth while large ones join. Who came since the last such look may not be in the memory yet. */
 struct measure_usage measure_usage(struct measure *m);
 
 /*
- * {"cpu": model, "cpus": n, "governor"?, "kernel", "architecture", "memory": bytes, "cgroup": 0|1|2, "cpuLimit"?,
+ * {"node"?: the value of SONDE_NODE_NAME, "cpu": model, "cpus": n, "governor"?, "kernel", "architecture", "memory": bytes, "cgroup": 0|1|2, "cpuLimit"?,
  * "memoryLimit"?, "counters": bool, "virtual"?: bool}. ROOT as above.
  */
 struct json *measure_machine(struct arena *a, const char *root);

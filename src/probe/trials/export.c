@@ -103,20 +103,6 @@ void trials_json(const struct trials *t, struct buf *out)
 
 /* ---- CSV */
 
-static void add_quoted(struct buf *out, const char *text)
-{
-        if (!text[strcspn(text, ",\"\r\n")]) {
-                buf_adds(out, text);
-                return;
-        }
-        buf_addc(out, '"');
-        for (; *text; text++) {
-                buf_adds(out, *text == '"' ? "\"" : "");
-                buf_addc(out, *text);
-        }
-        buf_addc(out, '"');
-}
-
 /* What is not known is empty. */
 static void add_value(struct buf *out, double v)
 {
@@ -137,7 +123,7 @@ void trials_csv(const struct trials *t, struct buf *out)
                 const double values[] = {d->mean, d->sd,  d->median,        s->user,           s->sys,
                                          d->min,  d->max, d->median_ci.low, d->median_ci.high, s->memory};
 
-                add_quoted(out, s->name);
+                buf_add_csv(out, s->name);
                 for (size_t k = 0; k < ARRAY_LEN(values); k++)
                         add_value(out, d->n ? values[k] : NAN);
                 buf_printf(out, ",%zu,%zu", s->valid, s->runs.n - s->valid);

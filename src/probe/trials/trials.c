@@ -48,10 +48,11 @@ static void on_signal(void *arg, int signo)
         measure_stop(r->measure);
 }
 
+/* Or takes the next of its row, if there is one. */
 static int run_command(struct runner *r, const struct measure_command *command)
 {
         r->over = false;
-        if (measure_start(r->measure, command, on_done, r, r->err) < 0)
+        if (!measure_running(r->measure) && measure_start(r->measure, command, on_done, r, r->err) < 0)
                 return -1;
         while (!r->over && loop_turn(r->loop, true))
                 continue;
@@ -88,6 +89,7 @@ static int measure_one(struct runner *r, size_t i, unsigned block)
                 .input = r->c->input,
                 .timeout = r->c->timeout,
                 .output = r->c->show_output ? MEASURE_OUTPUT_OURS : MEASURE_OUTPUT_NULL,
+                .times = r->c->n == 1 && !r->c->prepare ? r->c->warmup + r->c->runs - block : 1,
         };
         struct trials_run *run;
 
