@@ -50,6 +50,7 @@ FILE_MAX = 64 * 1024
 MESSAGE_MAX = 1024
 SUB_PHASE_MAX = 256
 MAPPING_MAX = 256
+BEST_MAX = 256
 ERROR_MAX = 500
 PHASE_NAME_MAX = 63
 PHASES_MAX = 32
@@ -150,12 +151,14 @@ class ProfilingStatusReporter:
         *,
         current_step: Optional[int] = None,
         total_steps: Optional[int] = None,
+        best: Optional[str] = None,
     ) -> None:
         """Write current status to the status file.
 
         The short design's order of arguments works too: update(phase, message, current_step, total_steps, details).
+        `best` tells people the best of what was measured so far, such as "TP=4  ITL 11.8 ms".
         """
-        self._update(phase, message, progress, gpu_config, details, current_step, total_steps, None)
+        self._update(phase, message, progress, gpu_config, details, current_step, total_steps, None, best)
 
     def complete(self, message: str = "Profiling completed successfully") -> None:
         """Mark profiling as complete."""
@@ -172,7 +175,7 @@ class ProfilingStatusReporter:
 
     # --- what follows never raises, except through _status() and _write() ---
 
-    def _update(self, phase, message, progress, gpu_config, details, current_step, total_steps, error):
+    def _update(self, phase, message, progress, gpu_config, details, current_step, total_steps, error, best=None):
         if not self.enabled or not self.status_file:  # without a name it would write where the profiler happens to be
             return
         self._current_phase = phase
@@ -184,7 +187,7 @@ class ProfilingStatusReporter:
                 total_steps, gpu_config = gpu_config, None
             if progress is None and current_step is not None and total_steps is not None:
                 progress = ProfilingProgress(current_step, total_steps)
-            self._report(phase, message, progress, gpu_config, details, error)
+            self._report(phase, message, progress, gpu_config, details, error, best)
         except Exception as e:  # pylint: disable=broad-except
             self._complain("the status file is not written", e)
 
@@ -194,10 +197,10 @@ class ProfilingStatusReporter:
             _log.warning("%s: %s (%s: %s); the profiler goes on", self.status_file or STATUS_FILE, what,
                          type(why).__name__, why)
 
-    def _report(self, phase, message, progress, gpu_config, details, error):
+    def _report(self, phase, message, progress, gpu_config, details, error, best):
         """Writes one status, in turn with other writers."""
         phase_id, own_number = _phase_of(phase)
-        parts = self._parts(progress, gpu_config, details)
+        parts = self._parts(progress, gpu_config, best, details)
         limit = LOCK_SECONDS_LATER if self._complained else LOCK_SECONDS
         with _Turn(os.path.dirname(self.status_file) or ".", limit):
             before = _read(self.status_file)
@@ -234,11 +237,11 @@ class ProfilingStatusReporter:
             own = _PHASES.get(phase_id)
         return own, None if own is None else self.TOTAL_PHASES
 
-    def _parts(self, progress, gpu_config, details) -> Dict[str, Any]:
+    def _parts(self, progress, gpu_config, best, details) -> Dict[str, Any]:
         """The optional members; one that cannot be written, or that every reader would refuse, is left out."""
         parts = {}
         for name, value, make in (("progress", progress, _progress), ("gpuConfig", gpu_config, _gpu_config),
-                                  ("details", details, _details)):
+                                  ("bestSoFar", best, _best), ("details", details, _details)):
             if value is None or (name == "details" and not value):
                 continue
             try:
@@ -308,6 +311,10 @@ def _gpu_config(gpu_config: Any) -> Dict[str, Any]:
         "currentGpus": _number(gpu_config.current_gpus),
         "parallelMapping": None if mapping is None else _text(mapping, MAPPING_MAX),
     }
+
+
+def _best(best: Any) -> str:
+    return _text(best, BEST_MAX)
 
 
 def _levels(value: Any) -> int:

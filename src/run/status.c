@@ -207,7 +207,7 @@ static int read_ours(const struct reading *r)
                 return err_set(r->err, E_INVALID, "sequence is not a whole number from 0 to 2^53");
         if (overall && (!json_to_double(overall, &r->s->overall) || r->s->overall < 0 || r->s->overall > 100))
                 return err_set(r->err, E_INVALID, "overallPercentage is not a number from 0 to 100");
-        return 0;
+        return take_text(r, member(r->root, "bestSoFar"), "bestSoFar", RUN_BEST_MAX, NULL, &r->s->best);
 }
 
 /* A string, or anything else as its text. NULL when it says nothing. */
@@ -259,8 +259,9 @@ static size_t text_size(const struct json *j)
 static bool is_known(const struct reading *r, const struct json *j)
 {
         static const char *const names[] = {
-                "phase",    "phaseNumber", "totalPhases", "message", "timestamp", "startedAt",
-                "progress", "gpuConfig",   "details",     "plan",    "sequence",  "overallPercentage",
+                "phase",     "phaseNumber",       "totalPhases", "message", "timestamp",
+                "startedAt", "progress",          "gpuConfig",   "details", "plan",
+                "sequence",  "overallPercentage", "bestSoFar",
         };
 
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
@@ -378,6 +379,7 @@ struct json *run_status_json(struct arena *a, const struct run_status *s)
         json_set(a, j, "startedAt", time_json(a, s->started_at));
         json_set(a, j, "progress", progress_json(a, s));
         json_set(a, j, "gpuConfig", gpu_json(a, s));
+        json_set(a, j, "bestSoFar", json_string(a, s->best));
         if (s->details)
                 json_set(a, j, "details", json_copy(a, s->details));
         if (s->sequence)

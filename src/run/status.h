@@ -7,8 +7,8 @@
  *   file          64 KiB, a regular file (no symlink, FIFO, directory or device), UTF-8 without NUL, 16 levels deep
  *   phase         required; 1 to 63 bytes, no control characters. Any name: a phase that is not in the plan has number 0.
  *                 Without a plan phaseNumber is what the file says, or the nine-phase table
- *   message, subPhase, parallelMapping, error   cut at 1024, 256, 256 and 500 bytes on a UTF-8 boundary; control characters
- *                 but newline and tab become blanks, so that no text can steer a terminal
+ *   message, subPhase, parallelMapping, bestSoFar, error   cut at 1024, 256, 256, 256 and 500 bytes on a UTF-8 boundary;
+ *                 control characters but newline and tab become blanks, so that no text can steer a terminal
  *   numbers       steps, GPUs, phaseNumber, totalPhases: whole, 0 ... 10^9, otherwise refused; sequence 0 ... 2^53.
  *                 currentStep > totalSteps is cut to totalSteps when totalSteps is above 0; percentage is computed, and 0
  *                 when totalSteps is 0
@@ -39,6 +39,7 @@ enum {
         RUN_MESSAGE_MAX = 1024,
         RUN_SUB_PHASE_MAX = 256,
         RUN_MAPPING_MAX = 256,
+        RUN_BEST_MAX = 256,
         RUN_ERROR_MAX = 500,
         RUN_DETAILS_MAX = 4096,
 };
@@ -57,9 +58,10 @@ struct run_status {
         bool has_gpu_config;
         int64_t current_gpus;
         const char *parallel_mapping; /* "" when not said */
-        uint64_t sequence;            /* 0: not said */
-        const struct run_plan *plan;  /* as declared; NULL: none (see run_status_plan()) */
-        double overall;               /* overallPercentage; below 0: not said */
+        const char *best;  /* bestSoFar: the best of what was measured, for people; NULL: not said */
+        uint64_t sequence; /* 0: not said */
+        const struct run_plan *plan; /* as declared; NULL: none (see run_status_plan()) */
+        double overall;              /* overallPercentage; below 0: not said */
         const char *error;  /* of a Failed phase; NULL: none. From `error`, `details`, or the message */
         const char *reason; /* of a Failed phase; NULL: none */
         const struct json *details; /* NULL: none */
@@ -115,6 +117,7 @@ struct run_report {
         const char *sub_phase; /* NULL: none */
         int64_t gpus;          /* below 0: none */
         const char *mapping;   /* NULL: none */
+        const char *best;      /* the best of what was measured; NULL: none */
         const char *error;     /* of Failed; NULL: readers take the message's */
         const char *reason;    /* of Failed, see run_reason_valid(); NULL: none */
         bool has_usage;        /* usage: {memoryMb (10^6 bytes), cpuPercent (of one CPU)} of what runs now */

@@ -207,6 +207,8 @@ static uint32_t news_of(const struct run_status *s)
         uint32_t hash = mix_text(2166136261u, s->phase);
 
         hash = mix_text(mix_text(hash, s->message), s->sub_phase);
+        if (s->best)
+                hash = mix_text(hash, s->best);
         if (s->has_progress) {
                 hash = mix(hash, &s->current_step, sizeof(s->current_step));
                 hash = mix(hash, &s->total_steps, sizeof(s->total_steps));

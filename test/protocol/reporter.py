@@ -257,15 +257,18 @@ def a_plan_that_readers_would_refuse_is_left_out():
 def writers_go_on_where_others_stopped():
     with folder() as there, complaints() as said:
         report(there, "--phase", "Warmup", "--message", "m", "--plan", '["Warmup", {"phase": "Measure", "weight": 2}]')
-        ours.ProfilingStatusReporter(there).update("Measure", "m")
+        ours.ProfilingStatusReporter(there).update("Measure", "m", best="TP=4  ITL 11.8 ms" + "x" * 256)
         got = status(there)
+        assert len(got["bestSoFar"]) == 256, got
         assert (got["sequence"], got["phaseNumber"], got["totalPhases"]) == (2, 2, 2), got
+        report(there, "--phase", "Measure", "--message", "m", "--best", "TP=4")
+        assert status(there)["bestSoFar"] == "TP=4"
         report(there, "--complete")
         got = status(there)
-        assert (got["sequence"], got["phaseNumber"], len(got["plan"])) == (3, 3, 2), got
+        assert (got["sequence"], got["phaseNumber"], len(got["plan"])) == (4, 3, 2) and "bestSoFar" not in got, got
         ours.ProfilingStatusReporter(there).update("PrefillSweep", "another run")
         got = status(there)
-        assert got["sequence"] == 4 and "plan" not in got, got
+        assert got["sequence"] == 5 and "plan" not in got, got
         for broken in "", "{", "[]", '{"sequence": true}', '{"sequence": -1}', '{"sequence": "7"}', "[" * 60000, "x" * 100000:
             with open(os.path.join(there, FILE), "w", encoding="utf-8") as f:
                 f.write(broken)

@@ -13,24 +13,13 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from dgd_controller import DgdController, Deployments
+from dgd_controller import FAULTS, DgdController, Deployments, quick_sweep as spec
 from dgdr_play import DGDS, World, condition, ok
 from sonde_test import ROOT, ControlPlane, Engine, diag, main, program, wait
 
 PATIENCE = 240  # a kubelet takes its time over pods that are going: up to two minutes were seen
 PHASES = ["Initializing", "PrefillSweep", "DecodeSweep", "ConfigSelection", "PrefillInterpolation", "DecodeInterpolation",
           "PlannerGeneration", "Complete"]
-# TP=1 and TP=2 work, TP=4 ends whenever it starts, TP=8 has an image that cannot be had.
-FAULTS = {"TP=4": "crash", "TP=8": "image"}
-
-
-def spec(gpus=8, **more):
-    return {"model": "m", "backend": "vllm", **more, "profilingConfig": {"config": {
-        "sla": {"isl": 200, "osl": 10, "ttft": 100, "itl": 20},
-        "hardware": {"minNumGpusPerEngine": 1, "maxNumGpusPerEngine": gpus, "numGpusPerNode": gpus},
-        "engine": {"maxContextLength": 1200},
-        "sweep": {"prefillInterpolationGranularity": 3, "decodeInterpolationGranularity": 2, "decodeInterpolationOsl": 10},
-        "deployment": {"deploymentTimeout": 60}}}}
 
 
 class Scene:

@@ -30,10 +30,10 @@ PHASES = ["Initializing", "PrefillSweep", "DecodeSweep", "ConfigSelection", "Pre
 CONFIG = {"deployment": {"model": "sim/small", "namespace": "default", "deploymentTimeout": 30},
           "engine": {"backend": "vllm", "maxContextLength": 1000},
           "hardware": {"minNumGpusPerEngine": 1, "maxNumGpusPerEngine": 4, "numGpusPerNode": 8},
-          "sla": {"isl": 100, "osl": 8, "ttft": 32, "itl": 17.5},
+          "sla": {"isl": 100, "osl": 8, "ttft": 90, "itl": 17.5},
           "sweep": {"prefillInterpolationGranularity": 4, "decodeInterpolationGranularity": 3, "decodeInterpolationOsl": 8},
           "planner": {"requestRate": 4, "maxGpuBudget": 16}}
-MODEL = {"prefill": {"baseMs": 2, "perTokenUs": 400}, "decode": {"baseMs": 6, "perRequestUs": 2000, "perKvTokenNs": 10},
+MODEL = {"prefill": {"baseMs": 2, "perTokenUs": 1200}, "decode": {"baseMs": 6, "perRequestUs": 2000, "perKvTokenNs": 10},
          "scaling": {"TP": {"prefill": 0.9, "decode": 0.6}}, "kvTokensPerGpu": 800}
 
 
@@ -158,6 +158,14 @@ def check_messages(states):
 # --- a whole run -------------------------------------------------------------------
 
 
+def check_best(states):
+    """The best so far is told in both sweeps, once there is one, and in no other phase."""
+    told = {s["phase"]: s["bestSoFar"] for s in states if "bestSoFar" in s}
+    assert set(told) == {"PrefillSweep", "DecodeSweep"}, told
+    assert re.fullmatch(r"TP=2  TTFT \d+\.\d ms  \d+ tok/s/GPU", told["PrefillSweep"]), told
+    assert re.fullmatch(r"TP=1  ITL \d+\.\d ms  \d+ tok/s/GPU", told["DecodeSweep"]), told
+
+
 def a_run_is_followed_from_one_end_to_the_other():
     """All phases against simulated engines: states in order, the design's messages, steps that never grow, all files"""
     with folder() as directory:
@@ -175,6 +183,7 @@ def a_run_is_followed_from_one_end_to_the_other():
         seen = {s["phase"] for s in states}
         assert {"PrefillSweep", "DecodeSweep", "PrefillInterpolation", "DecodeInterpolation"} <= seen, seen
         assert {"Deploying", "Cleanup"} <= set.union(*sub_phases.values()), sub_phases
+        check_best(states)
         plan = {p["phase"]: p for p in states[-1]["plan"]}
         assert list(plan) == PHASES[:-1] and plan["DecodeSweep"]["weight"] > plan["PrefillSweep"]["weight"]
         assert result["prefill"]["label"] == "TP=2" and result["decode"]["label"] == "TP=1", result["sweep"]
@@ -286,7 +295,7 @@ def a_killed_run_goes_on_where_it_was():
             result = sla_runs.result_of(directory)
             seen = [point for log in logs for point in measured(log)]
             assert len(seen) == len(set(seen)), "a point was measured twice"
-            assert wait(lambda: not servers_below(directory), 10, "no server is left")
+            assert wait(lambda: not servers_below(directory), 60, "no server is left")
         check_same(result, expected)
     diag(f"20 kills in {rounds} runs")
 
@@ -419,9 +428,9 @@ def it_ends_when_told(number, status):
             time.sleep(0.3)
             began = time.monotonic()
             p.signal(number)
-            assert p.wait(20) == status
+            assert p.wait(60) == status
             took = time.monotonic() - began
-        assert took < 3, f"it took {took:.1f} s to stop"
+        assert took < 10, f"it took {took:.1f} s to stop"
         assert servers_below(directory) == []
         assert status_of(directory)["phase"] == "DecodeSweep"
         with open(os.path.join(directory, "out", "checkpoint.json"), encoding="utf-8") as f:

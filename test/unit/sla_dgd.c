@@ -474,7 +474,8 @@ static void it_is_made_waited_for_and_taken_away(void **state)
         assert_string_equal(json_str(owner, "uid"), OWNER);
         assert_string_equal(json_str(owner, "name"), "req");
         assert_false(json_bool(owner, "controller", true));
-        assert_true(json_bool(owner, "blockOwnerDeletion", false));
+        assert_null(
+                json_at(owner, "blockOwnerDeletion")); /* the run's account may not ask for that everywhere */
         assert_int_equal(strlen(json_str(made, "name")), strlen("req-0000"));
         assert_int_equal(strncmp(json_str(made, "name"), "req-", 4), 0);
         r->target->ops->stop(r->target, &s);

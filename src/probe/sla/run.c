@@ -31,14 +31,41 @@ void profiling_phase(struct profiling *w, const char *phase, int64_t total, cons
         w->phase = phase;
         w->total = total;
         w->step = 0;
+        w->has_best = false;
         va_start(ap, fmt);
         w->message = arena_vprintf(&w->arena, fmt, ap);
         va_end(ap);
         LOG_INFO(w->run->services.log, "Phase", F_STR("phase", phase), F_STR("message", w->message));
 }
 
+void profiling_consider(struct profiling *w, const struct sla_row *row, double target_ms)
+{
+        const struct sla_row rows[] = {w->has_best ? w->best : *row, *row};
+        struct sla_choice choice;
+
+        if (!sla_pick(rows, ARRAY_LEN(rows), target_ms, &choice))
+                return;
+        w->has_best = true;
+        w->best = rows[choice.index];
+        w->target = target_ms;
+}
+
+/* "TP=4  ITL 11.8 ms  1912 tok/s/GPU". NULL: nothing was measured yet. */
+static const char *best_text(const struct profiling *w, char *out, size_t size)
+{
+        const struct sla_row *b = &w->best;
+
+        if (!w->has_best)
+                return NULL;
+        snprintf(out, size, "%s  %s %.1f ms  %.0f tok/s/GPU%s", b->candidate.label,
+                 streq(w->phase, "PrefillSweep") ? "TTFT" : "ITL", b->latency, b->throughput,
+                 b->latency > w->target ? " (misses the target)" : "");
+        return out;
+}
+
 void profiling_tell(struct profiling *w, const struct sla_candidate *c, int64_t step, const char *sub_phase)
 {
+        char best[RUN_BEST_MAX];
         struct run_report report = {
                 .phase = w->phase,
                 .message = w->message,
@@ -48,6 +75,7 @@ void profiling_tell(struct profiling *w, const struct sla_candidate *c, int64_t 
                 .sub_phase = sub_phase,
                 .gpus = c ? (int64_t)c->gpus : -1,
                 .mapping = c ? c->label : NULL,
+                .best = best_text(w, best, sizeof(best)),
         };
 
         if (w->run->reporter)

@@ -69,12 +69,17 @@ struct profiling {
         /* where the run is */
         const char *phase, *message;
         int64_t step, total;
+        bool has_best;
+        struct sla_row best; /* of this phase's so far */
+        double target;       /* ms, that it was judged by */
 };
 
 void profiling_note(struct profiling *w, const char *fmt, ...) _printf_(2, 3);
 /* Phase, message and steps from now on; the step never goes back within a phase. C may be NULL. */
 void profiling_phase(struct profiling *w, const char *phase, int64_t total, const char *fmt, ...)
         _printf_(4, 5);
+/* A row of the sweep under way has been measured: it may be the best so far, by the same rule that picks one at the end. */
+void profiling_consider(struct profiling *w, const struct sla_row *row, double target_ms);
 void profiling_tell(struct profiling *w, const struct sla_candidate *c, int64_t step, const char *sub_phase);
 bool profiling_stopped(const struct profiling *w);
 /* "prefill_4gpus_tp4" */

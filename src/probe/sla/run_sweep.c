@@ -45,6 +45,7 @@ static int prefill_one(struct profiling *w, struct stage *s, int64_t step, struc
                                (unsigned long long)shot.requests);
         row.throughput = sla_prefill_throughput((double)w->config->isl, row.latency, s->c);
         *vec_push(&w->prefill) = row;
+        profiling_consider(w, &row, w->config->ttft);
         return 0;
 }
 
@@ -112,6 +113,7 @@ static int decode_point(struct decode *d, size_t i, struct err *err)
         };
         d->measured[i] = true;
         d->n_measured++;
+        profiling_consider(d->w, &d->rows[i], config->itl);
         return 0;
 }
 
@@ -125,11 +127,7 @@ static int decode_all(struct decode *d, struct err *err)
 
 static double best_so_far(const struct profiling *w)
 {
-        struct sla_choice choice;
-
-        return sla_pick(w->decode.v, w->decode.n, w->config->itl, &choice) && choice.feasible
-                       ? w->decode.v[choice.index].throughput
-                       : -1;
+        return w->has_best && w->best.latency <= w->config->itl ? w->best.throughput : -1;
 }
 
 static int decode_search(struct decode *d, struct err *err)

@@ -154,7 +154,10 @@ static struct json *member(struct arena *a, struct json *object, const char *key
         return json_is(m, JSON_OBJECT) ? m : json_set(a, object, key, json_object(a));
 }
 
-/* Ours by its labels (the operator's watch selects by the first two), and gone with the request. */
+/*
+ * Ours by its labels (the operator's watch selects by the first two), and gone with the request. That its deletion waits for us
+ * is not asked for: where that is enforced, only those may who can write the request's finalizers.
+ */
 static void mark(struct dgd_target *t, struct arena *a, struct json *dgd, const struct sla_candidate *c,
                  enum sla_role role, const char *name)
 {
@@ -173,9 +176,8 @@ static void mark(struct dgd_target *t, struct arena *a, struct json *dgd, const 
         json_set(a, meta, "ownerReferences",
                  json_build(a,
                             "[{'apiVersion': 'nvidia.com/v1alpha1', 'kind': 'DynamoGraphDeploymentRequest', "
-                            "'name': %s, 'uid': %s, 'controller': %p, 'blockOwnerDeletion': %p}]",
-                            t->owner_name, t->owner_uid, (void *)json_truth(a, false),
-                            (void *)json_truth(a, true)));
+                            "'name': %s, 'uid': %s, 'controller': %p}]",
+                            t->owner_name, t->owner_uid, (void *)json_truth(a, false)));
 }
 
 enum taken { TAKEN_GONE, TAKEN_OURS, TAKEN_LEFT, TAKEN_STRANGER };
