@@ -140,6 +140,7 @@ def check_value(name, rule, value):
 ALGORITHMS = ("random_forest", "logistic_regression", "svm", "neural_network")
 METHODS = ("filter", "wrapper", "embedded")
 ROWS_MIN, ROWS_MAX, FEATURES_MAX, COMBINATIONS_MAX = 50, 10 ** 9, 10 ** 6, 200
+MOVED = 256  # rows that are moved at a time
 
 # Of each task: rows and features when nobody says how many, and its own parameters with what they are otherwise.
 TASKS = {
@@ -311,16 +312,39 @@ def make_data(seed, rows, features):
     return data
 
 
-def folds(data, count):
-    """[(the rest, the fold)] of COUNT folds; each has its share of both labels."""
+def _fold(y, i, count):
+    """Which rows are in the I-th of COUNT folds, as truths; it has its share of both labels."""
     np = importlib.import_module("numpy")
-    made = []
-    for i in range(count):
-        held = np.zeros(len(data.y), dtype=bool)
-        for label in (0, 1):
-            held[np.flatnonzero(data.y == label)[i::count]] = True
-        made.append((data.rows(~held), data.rows(held)))
-    return made
+    held = np.zeros(len(y), dtype=bool)
+    for label in (0, 1):
+        held[np.flatnonzero(y == label)[i::count]] = True
+    return held
+
+
+class Folds:
+    """(the rest, the fold) for each of COUNT folds. A pair is made when it is asked for and not kept: each is as large as
+    all of DATA, and what they take would count as the framework's."""
+
+    def __init__(self, data, count):
+        self._data, self._count = data, count
+
+    def __iter__(self):
+        for i in range(self._count):
+            held = _fold(self._data.y, i, self._count)
+            yield self._data.rows(~held), self._data.rows(held)
+
+
+def hold_out(data, count):
+    """(the rest, the first of COUNT folds), using DATA up: the rest moves together in its place, and is never there twice."""
+    np = importlib.import_module("numpy")
+    held = _fold(data.y, 0, count)
+    fold, rest = data.rows(held), np.flatnonzero(~held)
+    for i in range(0, len(rest), MOVED):  # forwards only, so that nothing is written over before it has moved
+        rows = rest[i:i + MOVED]
+        data.x[i:i + len(rows)] = data.x[rows]
+    x, data.x = data.x, None
+    x.resize((len(rest), x.shape[1]), refcheck=False)  # nobody else has it
+    return Data(x, data.y[rest], data.names), fold
 
 
 def part_seed(seed, i=0):
@@ -364,7 +388,8 @@ def _cpu():
 
 
 class Region:
-    """The part that counts: `with region: ...`. ELSEWHERE: the work is done on other machines, whose CPU is not seen."""
+    """The part that counts: `with region: ...`, once or several times. ELSEWHERE: the work is done on other machines, whose
+    CPU is not seen."""
 
     def __init__(self, elsewhere=False):
         self.elsewhere, self.seconds = elsewhere, {}
@@ -374,10 +399,13 @@ class Region:
         self._wall = time.perf_counter()
 
     def __exit__(self, *_):
-        self.seconds = {"wall": time.perf_counter() - self._wall}
+        self._add("wall", time.perf_counter() - self._wall)
         if not self.elsewhere:
             for name, before, after in zip(("user", "sys"), self._cpu, _cpu()):
-                self.seconds[name] = max(0.0, after - before)
+                self._add(name, max(0.0, after - before))
+
+    def _add(self, name, seconds):
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 def cpus():
@@ -516,9 +544,17 @@ class Adapter:
         """[function(shared, item) ...], at once where the framework can."""
         return [function(shared, item) for item in items]
 
+    def rounds(self, pairs):
+        """The pairs (rest, fold) that each search() goes over, prepared. PAIRS are made as they are gone through: here one
+        after the other, and nothing of the one before is kept."""
+        return map(lambda pair: [tuple(map(self.prepare, pair))], pairs)
+
     def search(self, function, shared, combinations):
         """map() for tuning."""
         return self.map(function, shared, combinations)
+
+    def release(self, pairs):
+        """What rounds() gave is not needed any more: lets go of what the framework would keep of it."""
 
     def distribute(self, job, data):
         """A model of DATA, trained in parts. Here: the rows are dealt out, and the models of the parts vote."""

@@ -45,7 +45,7 @@ class Dask(Spread):
         return self._address is not None
 
     def options_of(self):
-        found = {"n_workers": len(self._client.scheduler_info()["workers"])}
+        found = {"n_workers": len(self._client.nthreads())}  # scheduler_info() lists five at most in newer versions
         if self._address:
             found["scheduler_address"] = self._address
         return found

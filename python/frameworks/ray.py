@@ -56,6 +56,9 @@ class Ray(Spread):
         task, together = self._ray.remote(function), self._ray.put(shared)
         return self._ray.get([task.remote(together, item) for item in items])
 
+    def rounds(self, pairs):
+        return [pairs]  # one run of Ray Tune, whose trials go over all folds and make them where they run
+
     def search(self, function, shared, combinations):
         def trial(config, attempt, shared, combinations):
             score, seconds = attempt(shared, combinations[config["combination"]])

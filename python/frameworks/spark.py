@@ -3,7 +3,7 @@
 import importlib
 import os
 
-from .common import Adapter, Data, cpus, number, part_seed, sizes, text, truth, whole, word
+from .common import Adapter, Data, cpus, number, part_seed, sizes, text, truth, unavailable, whole, word
 
 PARTITIONS = 4  # the same wherever it runs: what is sampled depends on it
 LINEAR = {"maxIter": whole(0), "regParam": number(0), "tol": number(0), "fitIntercept": truth(),
@@ -41,10 +41,17 @@ class Spark(Adapter):
     def start(self, job, scratch):
         self._partitions = job.settings.get("n_partitions", PARTITIONS)
         master = job.options.get("master") or os.environ.get("SPARK_MASTER") or f"local[{cpus()}]"
-        self._session = (importlib.import_module("pyspark.sql").SparkSession.builder.appName("sonde").master(master)
-                         .config("spark.ui.enabled", "false").config("spark.local.dir", scratch)
-                         .config("spark.default.parallelism", str(self._partitions))
-                         .config("spark.sql.shuffle.partitions", str(self._partitions)).getOrCreate())
+        builder = (importlib.import_module("pyspark.sql").SparkSession.builder.appName("sonde").master(master)
+                   .config("spark.ui.enabled", "false").config("spark.local.dir", scratch)
+                   .config("spark.default.parallelism", str(self._partitions))
+                   .config("spark.sql.shuffle.partitions", str(self._partitions)))
+        try:
+            self._session = builder.getOrCreate()
+        except RuntimeError as e:
+            if "gateway" not in str(e).lower():
+                raise
+            raise unavailable(f"Spark found no Java runtime that works ({e}): it needs {self.NEEDS}; name an image that has them "
+                              "with the operator's --ml-image") from e
 
     def stop(self):
         if self._session is not None:
@@ -58,10 +65,14 @@ class Spark(Adapter):
 
     def prepare(self, data):
         vectors = importlib.import_module("pyspark.ml.linalg").Vectors
-        rows = [(vectors.dense(x), float(y)) for x, y in zip(data.x.tolist(), data.y.tolist())]
+        rows = [(vectors.dense(x), y) for x, y in zip(data.x, data.y.astype(float).tolist())]  # the vectors are views of x
         data.native = self._session.createDataFrame(rows, ["features", "label"]).cache()
         data.native.count()  # it is made now, and not when it is first used
         return data
+
+    def release(self, pairs):
+        for data in (data for pair in pairs for data in pair):
+            data.native.unpersist()  # else it is cached as long as the session lives
 
     def columns(self, data, index):
         slicer = importlib.import_module("pyspark.ml.feature").VectorSlicer(
@@ -101,9 +112,12 @@ class Spark(Adapter):
         return "hinge", sum(max(0.0, 1 - (2 * row["label"] - 1) * float(row["rawPrediction"][1])) for row in rows) / len(rows)
 
     def importances(self, model):
-        if hasattr(model, "featureImportances"):
+        kind = type(model)  # whether a model has them is a question to its class: asked itself, Spark may answer with any error
+        if hasattr(kind, "featureImportances"):
             return model.featureImportances.toArray()
-        return abs(model.coefficients.toArray()) if hasattr(model, "coefficients") else None
+        if hasattr(kind, "coefficientMatrix"):  # of logistic regression: one row, of the family multinomial one for each label
+            return abs(model.coefficientMatrix.toArray()).sum(0)
+        return abs(model.coefficients.toArray()) if hasattr(kind, "coefficients") else None
 
     def choose(self, job, data, count):
         selector = importlib.import_module("pyspark.ml.feature").UnivariateFeatureSelector(

@@ -1,10 +1,11 @@
 """The tasks, for every framework: train, feature_selection, hyperparameter_tuning, distributed_training."""
 
+import gc
 import itertools
 import math
 import time
 
-from .common import Refused, Region, Scratch, folds, invalid, largest, make_data, part_seed, unsupported
+from .common import Folds, Refused, Region, Scratch, hold_out, invalid, largest, make_data, part_seed, unsupported
 
 LISTED_MAX = 200  # features and importances in the result; more are counted
 HELD_OUT = 5  # one row of so many is for the accuracy
@@ -25,7 +26,7 @@ def run(job):
 
 def _run(job):
     adapter = job.adapter
-    train, test = folds(make_data(job.seed, job.rows, job.features), HELD_OUT)[0]
+    train, test = hold_out(make_data(job.seed, job.rows, job.features), HELD_OUT)
     adapter.prepare(train)
     adapter.prepare(test)
     region = Region(adapter.elsewhere())
@@ -144,20 +145,37 @@ def _select(job, train, region):
 
 
 def try_one(shared, parameters):
-    """One combination over all folds, where the framework runs it: (mean accuracy, seconds)."""
+    """One combination over the folds of a round, where the framework runs it: (mean accuracy, seconds)."""
     adapter, algorithm, pairs, seed = shared
-    began = time.perf_counter()
-    scores = [adapter.accuracy(adapter.fit(algorithm, parameters, rest, seed), held) for rest, held in pairs]
-    return sum(scores) / len(scores), time.perf_counter() - began
+
+    def score(pair):
+        began = time.perf_counter()
+        accuracy = adapter.accuracy(adapter.fit(algorithm, parameters, pair[0], seed), pair[1])
+        return accuracy, time.perf_counter() - began
+
+    return _together(map(score, pairs))  # a loop would keep its pair while the next one is made
+
+
+def _together(tried):
+    """The mean of the scores, and all seconds."""
+    scores, seconds = zip(*tried)
+    return sum(scores) / len(scores), sum(seconds)
 
 
 def _tune(job, train, region):
     adapter, seed = job.adapter, part_seed(job.seed)
     combinations = [{**job.parameters, **dict(zip(job.grid, values))} for values in itertools.product(*job.grid.values())]
-    pairs = [(adapter.prepare(rest), adapter.prepare(held)) for rest, held in folds(train, job.settings["cv"])]
+
+    def search(pairs):
+        with region:
+            tried = adapter.search(try_one, (adapter.worker(), job.algorithm, pairs, seed), combinations)
+        adapter.release(pairs)
+        gc.collect()  # what ran in parallel refers to itself, and to the data
+        return tried
+
+    tried = list(map(_together, zip(*map(search, adapter.rounds(Folds(train, job.settings["cv"]))))))
+    best = max(range(len(tried)), key=lambda i: (tried[i][0], -i))
     with region:
-        tried = adapter.search(try_one, (adapter.worker(), job.algorithm, pairs, seed), combinations)
-        best = max(range(len(tried)), key=lambda i: (tried[i][0], -i))
         model = adapter.fit(job.algorithm, combinations[best], train, seed)
     trials = [{"params": params, "score": score, "seconds": seconds}
               for params, (score, seconds) in zip(combinations, tried)]

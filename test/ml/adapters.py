@@ -11,7 +11,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import ml_runs
 from ml_runs import check, common, is_deterministic, pod, reach_the_model, refused, requests, run, tasks
-from sonde_test import Process, main, program
+from sonde_test import ROOT, Process, diag, main, program
 
 FOREST = [{"n_estimators": 7, "max_depth": 3, "criterion": "entropy", "min_samples_split": 5, "min_samples_leaf": 3,
            "max_features": "log2", "max_leaf_nodes": 9, "min_impurity_decrease": 0.001, "max_samples": 0.5,
@@ -66,6 +66,22 @@ def parameters_reach_the_parts_of_distributed_training_and_the_selection():
     assert run("dask", parameters={"n_workers": 3, "n_estimators": 5})["ml"]["parameters"]["n_workers"] == 3
 
 
+def dask_counts_all_workers_where_its_summary_names_five():
+    import distributed  # pylint: disable=import-outside-toplevel
+    whole = distributed.Client.scheduler_info
+
+    def newer(self, **more):
+        info = whole(self, **more)
+        return {**info, "workers": dict(list(info["workers"].items())[:5])}
+
+    distributed.Client.scheduler_info = newer
+    try:
+        found = run("dask", algorithm="logistic_regression", parameters={"n_workers": 7})
+    finally:
+        distributed.Client.scheduler_info = whole
+    assert found["ml"]["parameters"]["n_workers"] == 7, found
+
+
 def a_parameter_that_is_lost_on_the_way_is_an_error():
     adapter = common.framework("sklearn")
     job = common.Job({"parameters": {"n_estimators": 5}, "datasetSize": 100}, {})
@@ -113,9 +129,34 @@ def the_data_is_what_it_has_always_been():
     assert data.informative == [8, 10] and round(float(data.x[3, 4]), 6) == 0.513606, (data.informative, data.x[3, 4])
     assert int(data.y.sum()) == 50 and data.y[:12].tolist() == [1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 0], data.y[:12]
     for count in (2, 5):
-        pairs = common.folds(data, count)
+        pairs = list(common.Folds(data, count))
         assert sum(len(held.y) for _, held in pairs) == 100
         assert all(set(part.y) == {0, 1} for pair in pairs for part in pair)
+    data = common.make_data(3, 1000, 7)  # more rows than are moved at a time
+    expected = next(iter(common.Folds(data, 5)))
+    for one, two in zip(expected, common.hold_out(data, 5)):
+        assert one.x.tobytes() == two.x.tobytes() and one.x.shape == two.x.shape and one.y.tolist() == two.y.tolist()
+        assert two.x.flags.c_contiguous and two.x.flags.owndata and one.names == two.names
+
+
+def peak(request):
+    """The most bytes that a process of its own had while it did REQUEST. (ru_maxrss would count what this one had.)"""
+    code = ("import json, sys\nsys.path[:0] = sys.argv[1:3]\nimport ml_runs\n"
+            "ml_runs.tasks.run(ml_runs.common.Job(json.loads(sys.argv[3]), {}))\n"
+            "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))")
+    done = subprocess.run([sys.executable, "-c", code, os.path.join(ROOT, "test", "lib"), os.path.join(ROOT, "python"),
+                           json.dumps(request)], check=True, text=True, stdout=subprocess.PIPE)
+    return int(done.stdout) * 1024
+
+
+def the_data_is_in_memory_once_and_while_tuning_twice():
+    """the data is in memory once, and twice while folds are made of it: the rest is the framework's"""
+    features, small, large = 100, 200, 80000
+    for task, more, times in (("train", {}, 1.6), ("hyperparameter_tuning", {"C": [0.1, 1.0], "cv": 6}, 2.6)):
+        request = {"task": task, "algorithm": "logistic_regression", "nFeatures": features, "parameters": {"max_iter": 2, **more}}
+        taken = peak({**request, "datasetSize": large}) - peak({**request, "datasetSize": small})
+        diag(f"{task}: {taken / (large * features * 8):.2f} times the data")
+        assert taken < times * large * features * 8, (task, taken)
 
 
 def what_is_wrong_is_refused_by_name_before_any_data_is_made():
@@ -269,8 +310,10 @@ def without_a_file_the_result_is_printed():
 main(sklearn_does_every_task_with_every_algorithm, dask_does_every_task_with_every_algorithm,
      the_same_seed_gives_the_same_model_and_another_another, every_parameter_of_sklearn_reaches_the_model,
      every_parameter_of_dask_reaches_the_model, parameters_reach_the_parts_of_distributed_training_and_the_selection,
-     a_parameter_that_is_lost_on_the_way_is_an_error, tuning_tries_what_it_is_told_and_holds_the_rest,
+     dask_counts_all_workers_where_its_summary_names_five, a_parameter_that_is_lost_on_the_way_is_an_error,
+     tuning_tries_what_it_is_told_and_holds_the_rest,
      rows_and_features_are_those_asked_for_or_those_of_the_task, the_data_is_what_it_has_always_been,
+     the_data_is_in_memory_once_and_while_tuning_twice,
      what_is_wrong_is_refused_by_name_before_any_data_is_made, what_only_the_framework_can_refuse_is_refused_with_its_words,
      what_is_no_number_is_left_out, long_lists_are_cut_and_counted, sonde_pod_runs_the_entries_of_the_seed,
      the_region_leaves_the_data_and_the_scoring_out, dask_uses_a_cluster_that_is_there, sonde_pod_says_what_is_missing,

@@ -19,7 +19,8 @@ SAMPLES = {
     "spark": {
         "random_forest": [{"numTrees": 7, "maxDepth": 4, "maxBins": 16, "minInstancesPerNode": 3, "minInfoGain": 0.001,
                            "impurity": "entropy", "subsamplingRate": 0.5, "featureSubsetStrategy": "sqrt", "bootstrap": False}],
-        "logistic_regression": [{**LINEAR, "elasticNetParam": 0.5, "family": "binomial"}], "svm": [LINEAR],
+        "logistic_regression": [{**LINEAR, "elasticNetParam": 0.5, "family": "binomial"}, {"family": "multinomial"}],
+        "svm": [LINEAR],
         "neural_network": [{"hiddenLayers": [7, 5], "maxIter": 30, "tol": 0.001, "blockSize": 64, "stepSize": 0.1, "solver": "gd"}]},
     "xgboost": {
         "random_forest": [{"num_parallel_tree": 7, "max_depth": 4, "learning_rate": 0.5, "subsample": 0.7,
@@ -82,6 +83,24 @@ def the_same_seed_gives_the_same_model():
             assert one == two, request
 
 
+def spark_has_importances_of_every_family():
+    found = []
+    for family in ("auto", "binomial", "multinomial"):
+        for task in ("train", "feature_selection"):
+            more = {"method": "embedded", "n_select": 4} if task == "feature_selection" else {}
+            found.append(run("spark", task=task, algorithm="logistic_regression", parameters={"family": family, **more})["ml"])
+    for ml in found:
+        assert ml["featureImportances"] == found[ml["task"] == "feature_selection"]["featureImportances"], ml
+        assert len(ml["featureImportances"]) == len(ml.get("selectedFeatures", range(ml_runs.FEATURES))), ml
+
+
+def spark_caches_one_fold_at_a_time():
+    from pyspark.sql import SparkSession  # pylint: disable=import-outside-toplevel,import-error
+    SparkSession.most_cached = 0
+    run("spark", task="hyperparameter_tuning", algorithm="svm", parameters={"regParam": [0.1, 0.2], "cv": 6})
+    assert SparkSession.most_cached == 4, SparkSession.most_cached  # what is trained on, what is held out, and one fold
+
+
 def clusters_are_named_by_parameters_and_by_the_environment():
     found = run("spark", parameters={"master": "spark://spark-master:7077"})
     assert found["ml"]["parameters"]["master"] == "spark://spark-master:7077" and set(found["region"]) == {"wall"}, found
@@ -99,6 +118,20 @@ def clusters_are_named_by_parameters_and_by_the_environment():
         raise AssertionError("there is nobody")
     except common.Refused as e:
         assert e.reason == "FrameworkUnavailable" and "ray://nowhere:10001" in str(e), e
+
+
+def spark_without_java_is_not_there():
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = "/nowhere"
+    try:
+        run("spark")
+        raise AssertionError("it has no Java")
+    except common.Refused as e:
+        assert e.reason == "FrameworkUnavailable" and "Java runtime" in str(e) and "--ml-image" in str(e), e
+    finally:
+        del os.environ["JAVA_HOME"]
+        if before is not None:
+            os.environ["JAVA_HOME"] = before
 
 
 def a_session_ends_after_a_failure_too():
@@ -123,5 +156,6 @@ def sonde_pod_runs_them_too():
 
 
 main(spark_does_every_task, ray_does_every_task, xgboost_does_every_task, pytorch_does_every_task,
-     every_parameter_reaches_the_model, the_same_seed_gives_the_same_model,
-     clusters_are_named_by_parameters_and_by_the_environment, a_session_ends_after_a_failure_too, sonde_pod_runs_them_too)
+     every_parameter_reaches_the_model, the_same_seed_gives_the_same_model, spark_has_importances_of_every_family, spark_caches_one_fold_at_a_time,
+     clusters_are_named_by_parameters_and_by_the_environment, spark_without_java_is_not_there,
+     a_session_ends_after_a_failure_too, sonde_pod_runs_them_too)

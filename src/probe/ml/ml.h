@@ -3,7 +3,7 @@
  *
  * The adapters are Python, one file a framework, in python/frameworks/. The build packs them into one archive that
  * python3 runs as it stands (ML_PROGRAM), and asks them what they take (ML_TABLE), so that their files are the only place
- * where a framework and its parameters are named.
+ * where parameters are named. Where else the frameworks' names stand is checked by test/structure/frameworks.py.
  *
  *     sonde-pod ml '{"framework": "sklearn", "task": "feature_selection", "algorithm": "random_forest",
  *                    "datasetSize": 10000, "nFeatures": 100, "nSelect": 20, "parameters": {"n_estimators": 100}}'

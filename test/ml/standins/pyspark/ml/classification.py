@@ -7,7 +7,7 @@ import sklearn.neural_network
 import sklearn.svm
 
 from pyspark.ml import Params, to_bool, to_float, to_int, to_ints, to_string
-from pyspark.ml.linalg import DenseVector
+from pyspark.ml.linalg import DenseMatrix, DenseVector
 
 COMMON = {"featuresCol": (to_string, "features"), "labelCol": (to_string, "label"),
           "predictionCol": (to_string, "prediction"), "rawPredictionCol": (to_string, "rawPrediction"),
@@ -76,6 +76,42 @@ class LinearModel(Model):
         return DenseVector(self._fitted.coef_[0])
 
 
+class Py4JJavaError(Exception):
+    """What an exception of Java becomes. It is no AttributeError."""
+
+
+class LogisticModel(Model):
+    """With the family multinomial, a row for each label also where there are two."""
+
+    @property
+    def _multinomial(self):
+        return self.getOrDefault("family") == "multinomial"
+
+    def _vector(self, value, plural, instead):
+        if self._multinomial:
+            raise Py4JJavaError("An error occurred: org.apache.spark.SparkException: Multinomial models contain a "
+                                f"{plural}, use {instead} instead.")
+        return value
+
+    @property
+    def coefficients(self):
+        return self._vector(DenseVector(self._fitted.coef_[0]), "matrix of coefficients", "coefficientMatrix")
+
+    @property
+    def intercept(self):
+        return self._vector(float(self._fitted.intercept_[0]), "vector of intercepts", "interceptVector")
+
+    @property
+    def coefficientMatrix(self):
+        row = self._fitted.coef_[0]
+        return DenseMatrix([-row / 2, row / 2] if self._multinomial else [row])
+
+    @property
+    def interceptVector(self):
+        value = float(self._fitted.intercept_[0])
+        return DenseVector([-value / 2, value / 2] if self._multinomial else [value])
+
+
 class NetworkModel(Model):
     def getLayers(self):
         return self._estimator.getOrDefault("layers")
@@ -100,9 +136,10 @@ class RandomForestClassifier(Estimator):
 class LogisticRegression(Estimator):
     PARAMS = {**COMMON, **PROBABILITY, **LINEAR, "elasticNetParam": (to_float, 0.0), "threshold": (to_float, 0.5),
               "family": (to_string, "auto")}
-    MODEL = LinearModel
+    MODEL = LogisticModel
 
     def native(self):
+        assert self.getOrDefault("family") in ("auto", "binomial", "multinomial"), "IllegalArgumentException: family"
         assert 0 <= self.getOrDefault("elasticNetParam") <= 1
         return sklearn.linear_model.LogisticRegression(C=1 / (self.getOrDefault("regParam") * 1000 + 1e-3),
                                                        fit_intercept=self.getOrDefault("fitIntercept"))

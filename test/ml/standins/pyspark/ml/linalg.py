@@ -1,4 +1,4 @@
-"""Vectors."""
+"""Vectors and matrices."""
 
 import numpy
 
@@ -16,6 +16,16 @@ class DenseVector:
 
     def __getitem__(self, i):
         return self.array[i]
+
+
+class DenseMatrix:
+    def __init__(self, rows):
+        self._rows = numpy.array(rows, dtype=numpy.float64)
+        assert self._rows.ndim == 2
+        self.numRows, self.numCols = self._rows.shape
+
+    def toArray(self):
+        return self._rows
 
 
 class Vectors:

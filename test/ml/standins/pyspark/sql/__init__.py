@@ -1,5 +1,7 @@
 """Sessions and data frames, as lists of rows."""
 
+import os
+
 from pyspark.ml.linalg import DenseVector
 
 
@@ -17,13 +19,24 @@ class Row(tuple):
 
 class DataFrame:
     def __init__(self, session, columns, rows):
-        self._session, self._rows, self.columns = session, rows, list(columns)
+        self._session, self._rows, self.columns, self._cached = session, rows, list(columns), False
 
     def _alive(self):
         assert self._session.sparkContext is not None, "the session is stopped"
 
     def cache(self):
         self._alive()
+        if not self._cached:
+            self._cached = True
+            self._session.cached += 1
+            SparkSession.most_cached = max(SparkSession.most_cached, self._session.cached)
+        return self
+
+    def unpersist(self, blocking=False):  # pylint: disable=unused-argument
+        self._alive()
+        assert self._cached, "it is not cached"
+        self._cached = False
+        self._session.cached -= 1
         return self
 
     def count(self):
@@ -82,6 +95,8 @@ class Builder:
 
     def getOrCreate(self):
         assert int(self._options["spark.default.parallelism"]) >= 1
+        if os.environ.get("JAVA_HOME") == "/nowhere":
+            raise RuntimeError("Java gateway process exited before sending its port number")
         return SparkSession(self._options)
 
 
@@ -92,9 +107,10 @@ class _BuilderProperty:
 
 class SparkSession:
     builder = _BuilderProperty()
+    most_cached = 0  # ours: how many frames were cached at once
 
     def __init__(self, options):
-        self.sparkContext = SparkContext(options["spark.master"])
+        self.sparkContext, self.cached = SparkContext(options["spark.master"]), 0
 
     def createDataFrame(self, data, schema=None, samplingRatio=None, verifySchema=True):  # pylint: disable=unused-argument
         assert self.sparkContext is not None, "the session is stopped"
