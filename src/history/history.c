@@ -9,6 +9,7 @@
 #include "history/history.h"
 
 #include "history/history_store.h"
+#include "kube/kube.h"
 
 enum { SHAPES_MAX = 256, SERIES_KEPT = 128, SAMPLES_MAX = 4 * 1024 * 1024, PARTS_MAX = 4096 };
 
@@ -62,7 +63,7 @@ struct job {
         struct history_store *store;
         struct list rows, entries, listings;
         usec_t now, wall;
-        int result; /* of the rows */
+        int result; /* of the rows; each has its own */
         struct err err;
         bool prune, prune_more;
         int prune_result;
@@ -84,6 +85,7 @@ struct history {
         struct answers shapes, series;
         struct timer pruning;
         bool prune, absent;
+        int works; /* see history_works() */
 };
 
 static void pending_free(struct history_pending *row)
@@ -200,6 +202,7 @@ static void forget_row(struct history *h, const struct history_row *row)
 static void keep_few(struct answers *answers)
 {
         while (answers->map.n > answers->max && !list_empty(&answers->recent))
+                /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that one that is forgotten leaves the list */
                 forget_entry(CONTAINER_OF(answers->recent.next, struct entry, node));
 }
 
@@ -233,17 +236,14 @@ static void call_listed(struct listing *l)
 /* Calls back; a callback may ask, record, cancel, and free the history (then JOB has none any more). */
 static void call_back(struct job *job)
 {
-        const struct err *err = job->result < 0 ? &job->err : NULL;
         struct list *node;
 
         while (job->h && (node = list_pop(&job->h->told))) {
                 struct history_pending *row = CONTAINER_OF(node, struct history_pending, node);
-                void (*done)(void *arg, const struct err *err) = row->done;
-                void *arg = row->arg;
 
+                if (row->done)
+                        row->done(row->arg, row->written ? NULL : &row->err);
                 pending_free(row);
-                if (done)
-                        done(arg, err);
         }
         while (job->h && (node = list_pop(&job->h->called))) {
                 struct waiter *w = CONTAINER_OF(node, struct waiter, node);
@@ -269,6 +269,32 @@ static void tell_absence(struct history *h)
                 LOG_INFO(h->log, "The history is there again",
                          F_STR("history", history_store_name(h->store)));
         h->absent = why;
+        if (why)
+                h->works = 0;
+}
+
+/* A row that is refused says nothing about the next one. */
+static bool is_failure(const struct history_pending *row)
+{
+        return !row->written && row->err.code != E_REFUSED && row->err.code != E_TOO_LARGE;
+}
+
+static void take_outcome(struct history *h, const struct job *job)
+{
+        bool failed = job->result < 0 || job->prune_result < 0;
+
+        list_foreach (node, &job->rows)
+                failed |= is_failure(CONTAINER_OF(node, struct history_pending, node));
+        list_foreach (node, &job->entries)
+                failed |= CONTAINER_OF(node, struct entry, node)->failed;
+        list_foreach (node, &job->listings)
+                failed |= CONTAINER_OF(node, struct listing, node)->failed;
+        h->works = !failed;
+}
+
+int history_works(const struct history *h)
+{
+        return h->works;
 }
 
 static void take_pruned(struct history *h, const struct job *job)
@@ -291,9 +317,10 @@ static void job_done(struct work *work)
                 job_free(job);
                 return;
         }
+        take_outcome(h, job);
         tell_absence(h);
-        if (job->result == 0)
-                list_foreach (row, &job->rows)
+        list_foreach (row, &job->rows)
+                if (CONTAINER_OF(row, struct history_pending, node)->written)
                         forget_row(h, &CONTAINER_OF(row, struct history_pending, node)->row);
         move_all(&h->told, &job->rows);
         while ((node = list_pop(&job->entries)))
@@ -368,6 +395,7 @@ struct history *history_open(struct loop *loop, const struct history_config *con
         h->loop = loop;
         h->log = log;
         h->store = store;
+        h->works = -1;
         list_init(&h->rows);
         list_init(&h->told);
         list_init(&h->wanted);
@@ -425,13 +453,28 @@ static const char *always(struct arena *a, const char *s)
         return maybe(a, s ? s : "");
 }
 
+/*
+ * What is looked for by an index: PostgreSQL takes 2704 bytes for all columns of a row in one. What is longer is told apart by
+ * its hash.
+ */
+static const char *indexed(struct arena *a, const char *s)
+{
+        const char *text = always(a, s);
+        size_t n = strlen(text);
+
+        if (n <= HISTORY_INDEXED_MAX)
+                return text;
+        return arena_printf(a, "%.*s~%s", (int)utf8_cut(text, n, HISTORY_INDEXED_MAX), text,
+                            name_hash(a, str_of(text)));
+}
+
 static void copy_measures(struct arena *a, struct history_row *row)
 {
         size_t n = MIN(row->n_measures, (size_t)PARTS_MAX);
         struct history_measure *copy = n ? arena_memdup(a, row->measures, n * sizeof(*copy)) : NULL;
 
         for (size_t i = 0; i < n; i++) {
-                copy[i].series = always(a, copy[i].series);
+                copy[i].series = indexed(a, copy[i].series);
                 copy[i].algorithm = always(a, copy[i].algorithm);
         }
         row->measures = copy;
@@ -443,11 +486,11 @@ static void copy_row(struct history_pending *p, const struct history_row *row)
         struct arena *a = &p->arena;
 
         p->row = *row;
-        p->row.uid = always(a, row->uid);
+        p->row.uid = indexed(a, row->uid);
         p->row.kind = always(a, row->kind);
         p->row.ns = always(a, row->ns);
         p->row.name = always(a, row->name);
-        p->row.shape = always(a, row->shape);
+        p->row.shape = indexed(a, row->shape);
         p->row.outcome = always(a, row->outcome);
         p->row.labels = maybe(a, row->labels);
         p->row.machine = maybe(a, row->machine);
@@ -492,9 +535,11 @@ static struct entry *want(struct history *h, struct answers *answers, const char
 }
 
 /* NULL: DONE will be called. */
-static const struct entry *ask(struct history *h, struct answers *answers, const char *name,
+static const struct entry *ask(struct history *h, struct answers *answers, const char *of,
                                void (*done)(void *arg), void *arg)
 {
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        const char *name = indexed(&a, of);
         struct entry *e = map_get(&answers->map, str_of(name));
         struct waiter *w;
 
@@ -550,11 +595,11 @@ void history_list(struct history *h, const struct history_filter *filter,
 
         for (size_t i = 0; i < filter->n_labels; i++)
                 labels[i] = maybe(a, filter->labels[i]);
-        l->filter = (struct history_filter){.uid = maybe(a, filter->uid),
+        l->filter = (struct history_filter){.uid = filter->uid ? indexed(a, filter->uid) : NULL,
                                             .kind = maybe(a, filter->kind),
                                             .ns = maybe(a, filter->ns),
                                             .name = maybe(a, filter->name),
-                                            .series = maybe(a, filter->series),
+                                            .series = filter->series ? indexed(a, filter->series) : NULL,
                                             .labels = labels,
                                             .n_labels = filter->n_labels,
                                             .limit = filter->limit,

@@ -35,6 +35,12 @@ struct history_measure {
         double memory, cpu, cost;
 };
 
+struct history_phase {
+        const char *name;
+        double seconds;        /* of all visits */
+        uint64_t total, steps; /* announced, seen to end */
+};
+
 struct history_row {
         const char *uid; /* of the request */
         uint64_t attempt;
@@ -51,6 +57,9 @@ struct history_row {
         const char *samples;   /* as JSON; kept gzipped, and not at all above 4 MiB */
         const struct history_measure *measures;
         size_t n_measures;
+        /* What is read of the track, of one that is asked for by its uid; not written. */
+        const struct history_phase *phases;
+        size_t n_phases;
 };
 
 struct series_point {
@@ -74,13 +83,14 @@ struct history_config {
         const char *
                 password_file; /* PostgreSQL: read at each connection; NULL: the URL, $PGPASSWORD, ~/.pgpass */
         bool reading; /* nothing is made, brought up to date or thrown away: for who only looks inside */
+        bool patient; /* with `reading`: what an operator has still to make or bring up to date is waited for */
         usec_t max_age, samples_max_age; /* 0: for ever */
         unsigned max_runs;               /* 0: any number */
 };
 
 /*
  * What is wrong with the place is told at once, but for a PostgreSQL server that does not answer: that is logged, and it is
- * looked for again. With `reading` that too is an error.
+ * looked for again. With `reading` that too is an error, unless it is `patient`.
  */
 struct history *history_open(struct loop *loop, const struct history_config *config, const struct log *log,
                              struct err *err) _must_check_;
@@ -88,7 +98,10 @@ struct history *history_open(struct loop *loop, const struct history_config *con
  * called in one. */
 void history_free(struct history *h);
 
-/* Copies ROW; DONE from the loop when it is committed (ERR NULL) or could not be. */
+/*
+ * Copies ROW; DONE from the loop when it is committed (ERR NULL) or could not be; with E_REFUSED and E_TOO_LARGE it never will
+ * be. A uid, shape or series of more than 1000 bytes is kept, and found, by its beginning and its hash.
+ */
 void history_record(struct history *h, const struct history_row *row,
                     void (*done)(void *arg, const struct err *err), void *arg);
 /*
@@ -113,12 +126,14 @@ struct history_filter {
 };
 
 /*
- * Rows that FILTER (copied) lets through, the newest first, with their measures and without track; in DONE, from the loop, and
- * borrowed for that call. With a series, of the measures only that one's.
+ * Rows that FILTER (copied) lets through, the newest first, with their measures and without track (but its phases, with a uid);
+ * in DONE, from the loop, and borrowed for that call. With a series, of the measures only that one's.
  */
 void history_list(struct history *h, const struct history_filter *filter,
                   void (*done)(void *arg, const struct history_row *rows, size_t n, const struct err *err),
                   void *arg);
+/* How the last use of it went: 1 well, 0 not, -1: it was not used yet. */
+int history_works(const struct history *h);
 /* {kind, namespace, name, uid, attempt, outcome, ...}; see docs/history.md. */
 struct json *history_row_json(const struct history_row *row, struct arena *a);
 /* Takes the callbacks of ARG back; its rows are written all the same. */

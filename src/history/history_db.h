@@ -25,6 +25,10 @@ struct db;
 struct db_ops {
         const char *begin;       /* a transaction that writes */
         const char *begin_alone; /* the same, while nobody else changes the schema */
+        /*
+         * What the calls below fail with says what to do: E_REFUSED or E_TOO_LARGE, such values are never taken; E_BUSY, nothing
+         * can be written now.
+         */
         /* One statement. ROW (may be NULL) for each row of the result, whose values are borrowed. */
         int (*run)(struct db *db, const char *sql, const struct db_value *params, size_t n,
                    void (*row)(void *arg, const struct db_value *values), void *arg, struct err *err);

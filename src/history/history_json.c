@@ -38,6 +38,18 @@ static struct json *kept(struct arena *a, const char *text)
         return text ? json_parse(a, str_of(text), NULL, NULL) : NULL;
 }
 
+static struct json *phase_json(struct arena *a, const struct history_phase *p)
+{
+        struct json *one = json_build(a, "{'name': %s}", p->name);
+
+        set_number(a, one, "seconds", p->seconds);
+        if (p->total) {
+                json_set(a, one, "steps", json_u64(a, p->steps));
+                json_set(a, one, "totalSteps", json_u64(a, p->total));
+        }
+        return one;
+}
+
 struct json *history_row_json(const struct history_row *row, struct arena *a)
 {
         struct json *one = json_build(a,
@@ -46,6 +58,7 @@ struct json *history_row_json(const struct history_row *row, struct arena *a)
                                       row->kind, row->ns, row->name, row->uid,
                                       (unsigned long long)row->attempt, row->outcome);
         struct json *measures = row->n_measures ? json_array(a) : NULL;
+        struct json *phases = row->n_phases ? json_array(a) : NULL;
 
         json_set(a, one, "startedAt", when(a, row->started));
         json_set(a, one, "finishedAt", when(a, row->finished));
@@ -57,6 +70,9 @@ struct json *history_row_json(const struct history_row *row, struct arena *a)
         for (size_t i = 0; i < row->n_measures; i++)
                 json_append(measures, measure_json(a, &row->measures[i]));
         json_set(a, one, "measures", measures);
+        for (size_t i = 0; i < row->n_phases; i++)
+                json_append(phases, phase_json(a, &row->phases[i]));
+        json_set(a, one, "phases", phases);
         json_set(a, one, "samples", kept(a, row->samples));
         return one;
 }

@@ -13,6 +13,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+/* The system's certificates where $SSL_CERT_FILE names none. */
+#define SYSTEM_CERTIFICATES "/etc/ssl/certs/ca-certificates.crt"
+
 enum {
         CONNECT_S = 5,
         STATEMENT_MS = 15000,
@@ -29,8 +32,16 @@ enum { OID_BYTEA = 17, OID_INT8 = 20, OID_INT4 = 23, OID_TEXT = 25, OID_FLOAT8 =
 struct pg_conn;
 struct pg_result;
 
+/* libpq's own; the one after the last has no keyword */
+struct pg_option {
+        char *keyword, *envvar, *compiled, *value, *label, *dispchar;
+        int dispsize;
+};
+
 struct libpq {
         void *handle;
+        struct pg_option *(*parse)(const char *url, char **message);
+        void (*free_options)(struct pg_option *options);
         struct pg_conn *(*connect)(const char *const *keywords, const char *const *values, int expand);
         int (*ping)(const char *const *keywords, const char *const *values, int expand);
         void (*finish)(struct pg_conn *conn);
@@ -78,6 +89,8 @@ static int load(struct libpq *pq, struct err *err)
                 const char *name;
                 void *at;
         } functions[] = {
+                {"PQconninfoParse", &pq->parse},
+                {"PQconninfoFree", &pq->free_options},
                 {"PQconnectdbParams", &pq->connect},
                 {"PQpingParams", &pq->ping},
                 {"PQfinish", &pq->finish},
@@ -148,6 +161,28 @@ static int fail_connection(struct postgres *p, struct err *err)
         return fail_message(E_LOST, p->pq.message(p->conn), err);
 }
 
+/* By the class of an SQLSTATE (its first two characters), or one state. */
+static enum err_code code_of(const char *state)
+{
+        static const struct {
+                const char *begins;
+                enum err_code code;
+        } codes[] = {
+                {"22", E_REFUSED}, /* data exception */
+                {"23", E_REFUSED}, /* integrity constraint violation */
+                {"54", E_REFUSED}, /* program limit exceeded: an index's row is too large */
+                {"40", E_BUSY},    /* transaction rollback: a deadlock */
+                {"53", E_BUSY},    /* insufficient resources: the disk is full */
+                {"55P03", E_BUSY}, /* a lock was not to be had */
+                {"57014", E_BUSY}, /* the statement took too long */
+        };
+
+        for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+                if (str_has_prefix(str_of(state), str_of(codes[i].begins)))
+                        return codes[i].code;
+        return E_IO;
+}
+
 static int fail_result(struct postgres *p, const struct pg_result *result, struct err *err)
 {
         const char *state = p->pq.result_field(result, 'C'), *message = p->pq.result_field(result, 'M');
@@ -156,7 +191,7 @@ static int fail_result(struct postgres *p, const struct pg_result *result, struc
                 return fail_connection(p, err);
         /* The server has become one that only reads: another one writes now. */
         p->lost = p->lost || streq(state, "25006");
-        return fail_message(E_IO, message, err);
+        return fail_message(code_of(state), message, err);
 }
 
 /* ---- statements */
@@ -435,15 +470,55 @@ static bool is_absent(const struct libpq *pq, const char *url, const char *patie
         return r == PQPING_REJECT || r == PQPING_NO_RESPONSE;
 }
 
-/* What comes before the URL is overruled by it; the password comes after it. */
+/* What the URL, or else the environment, says; NULL: nothing. */
+static const char *option(const struct pg_option *options, const char *keyword)
+{
+        for (; options && options->keyword; options++)
+                if (streq(options->keyword, keyword))
+                        return options->value    ? options->value
+                               : options->envvar ? getenv(options->envvar)
+                                                 : NULL;
+        return NULL;
+}
+
+/* Whether there is the file that libpq looks for by itself. */
+static bool has_own_root(void)
+{
+        const char *home = getenv("HOME");
+        char path[4096];
+
+        return home && (size_t)snprintf(path, sizeof(path), "%s/.postgresql/root.crt", home) < sizeof(path) &&
+               access(path, F_OK) == 0;
+}
+
+/*
+ * Whom to trust where the server's certificate is to be verified and nobody says by whom it is signed: libpq would fail then, and before
+ * 16 it has no word for the system's. NULL: libpq decides, since with a file `sslmode=require` would verify too.
+ */
+static const char *root_certificates(const struct libpq *pq, const char *url)
+{
+        struct pg_option *options = pq->parse(url, NULL);
+        const char *mode = option(options, "sslmode"), *system = getenv("SSL_CERT_FILE");
+        bool ours = (streq(mode, "verify-ca") || streq(mode, "verify-full")) &&
+                    !option(options, "sslrootcert") && !has_own_root();
+
+        pq->free_options(options);
+        if (!system || !*system)
+                system = SYSTEM_CERTIFICATES;
+        return ours && access(system, R_OK) == 0 ? system : NULL;
+}
+
+/* What comes before the URL is overruled by it; the password comes after it, and what has no value is not said. */
 static int connect_to(struct postgres *p, const char *url, const char *password, bool *absent,
                       struct err *err)
 {
         char patience[16], user_timeout[16];
-        const char *const keywords[] = {
-                "application_name", "client_encoding", "connect_timeout", "keepalives_idle",
-                "tcp_user_timeout", "dbname",          "password",        NULL};
-        const char *values[] = {"sonde", "UTF8", patience, "30", user_timeout, url, password, NULL};
+        const char *const keywords[] = {"application_name", "client_encoding",  "connect_timeout",
+                                        "keepalives_idle",  "tcp_user_timeout", "sslrootcert",
+                                        "dbname",           "password",         NULL};
+        const char *values[] = {"sonde", "UTF8",       patience,
+                                "30",    user_timeout, root_certificates(&p->pq, url),
+                                url,     password,     NULL};
 
         snprintf(patience, sizeof(patience), "%d", CONNECT_S);
         snprintf(user_timeout, sizeof(user_timeout), "%d", STATEMENT_MS);

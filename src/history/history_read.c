@@ -261,6 +261,37 @@ static int read_measures(struct db *db, const struct history_filter *f, struct r
         return r;
 }
 
+struct phases {
+        struct arena *a;
+        VEC(struct history_phase) list;
+};
+
+static void add_phase(void *arg, const struct db_value *v)
+{
+        struct phases *p = arg;
+
+        *vec_push(&p->list) = (struct history_phase){.name = text(p->a, &v[0]),
+                                                     .seconds = db_number(&v[1]),
+                                                     .total = db_count(&v[2]),
+                                                     .steps = db_count(&v[3])};
+}
+
+static int read_phases(struct db *db, struct arena *a, struct history_row *row, struct err *err)
+{
+        const struct db_value params[] = {db_text(row->uid), db_int(row->attempt)};
+        struct phases p = {.a = a};
+        int r = db->ops->run(db,
+                             "SELECT phase, seconds, total, steps FROM phase WHERE uid = $1 AND attempt = $2"
+                             " AND place >= 0 ORDER BY place",
+                             params, ARRAY_LEN(params), add_phase, &p, err);
+
+        row->n_phases = r < 0 ? 0 : p.list.n;
+        if (row->n_phases)
+                row->phases = arena_memdup(a, p.list.v, p.list.n * sizeof(*p.list.v));
+        vec_done(&p.list);
+        return r;
+}
+
 struct gunzip {
         struct arena *a;
         const char *text;
@@ -301,6 +332,8 @@ int history_read_list(struct db *db, const struct history_filter *filter, struct
                 r = read_measures(db, filter, &rows, err);
         for (size_t i = 0; i < rows.list.n && r == 0 && filter->samples && filter->uid; i++)
                 r = read_samples(db, a, &rows.list.v[i], err);
+        for (size_t i = 0; i < rows.list.n && r == 0 && filter->uid; i++)
+                r = read_phases(db, a, &rows.list.v[i], err);
         *ret_n = r < 0 ? 0 : rows.list.n;
         *ret = *ret_n ? arena_memdup(a, rows.list.v, rows.list.n * sizeof(*rows.list.v)) : NULL;
         vec_done(&rows.list);

@@ -84,7 +84,7 @@ int history_schema(struct db *db, bool reading, struct err *err)
                         return 0;
                 if (reading)
                         return err_set(
-                                err, E_CONFIG,
+                                err, E_NOT_FOUND,
                                 version > 0 ? "it was written by an older sonde (version %d, this one has "
                                               "%d); an operator that is started with it brings it up to date"
                                             : "it holds no history (version %d, this one has %d)",

@@ -17,13 +17,30 @@ static struct sqlite *of(struct db *db)
         return CONTAINER_OF(db, struct sqlite, db);
 }
 
+static enum err_code code_of(int result)
+{
+        switch (result) {
+        case SQLITE_CONSTRAINT:
+        case SQLITE_MISMATCH:
+        case SQLITE_TOOBIG:
+                return E_REFUSED;
+        case SQLITE_BUSY:
+        case SQLITE_FULL:
+        case SQLITE_LOCKED:
+                return E_BUSY;
+        default:
+                return E_IO;
+        }
+}
+
 static int fail(struct sqlite *s, struct err *err)
 {
         int system = sqlite3_system_errno(s->handle);
+        enum err_code code = code_of(sqlite3_errcode(s->handle) & 0xFF);
 
         if (system)
-                return err_set(err, E_IO, "%s (%s)", sqlite3_errmsg(s->handle), strerrordesc_np(system));
-        return err_set(err, E_IO, "%s", sqlite3_errmsg(s->handle));
+                return err_set(err, code, "%s (%s)", sqlite3_errmsg(s->handle), strerrordesc_np(system));
+        return err_set(err, code, "%s", sqlite3_errmsg(s->handle));
 }
 
 /* ---- statements */

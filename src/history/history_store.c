@@ -23,8 +23,8 @@ static int open_db(struct history_store *s, bool *absent, struct err *err)
                           : history_sqlite_open(s->place, !s->reading, err);
         if (s->db && history_schema(s->db, s->reading, err) == 0)
                 return 0;
-        if (s->db && absent)
-                *absent = s->db->ops->lost(s->db);
+        if (s->db && absent) /* not found: the tables, which whoever reads does not make */
+                *absent = s->db->ops->lost(s->db) || err->code == E_NOT_FOUND;
         if (s->db)
                 s->db->ops->close(s->db);
         s->db = NULL;
@@ -102,7 +102,7 @@ struct history_store *history_store_open(const struct history_config *config, us
         s->max_runs = config->max_runs;
         if (open_db(s, &absent, &s->why) < 0) {
                 err_set(err, s->why.code, "%s", s->why.text);
-                if (!absent || s->reading)
+                if (!absent || (s->reading && !config->patient))
                         return NULL;
                 err_clear(err);
                 wait_longer(s, now);
@@ -164,14 +164,55 @@ static int write_rows(struct history_store *s, void *arg, struct err *err)
         return 0;
 }
 
+static int write_row(struct history_store *s, void *arg, struct err *err)
+{
+        struct history_pending *p = arg;
+
+        return history_write(s->db, &p->row, err);
+}
+
+/* The next row would run into the same. */
+static bool is_general(struct history_store *s, const struct err *err)
+{
+        return err->code == E_BUSY || s->db->ops->lost(s->db);
+}
+
+static int write_each(struct history_store *s, const struct list *rows, struct err *err)
+{
+        list_foreach (node, rows) {
+                struct history_pending *p = CONTAINER_OF(node, struct history_pending, node);
+
+                p->written = in_transaction(s, write_row, p, &p->err) == 0;
+                if (!p->written && is_general(s, &p->err))
+                        return err_set(err, p->err.code, "%s", p->err.text);
+                if (!p->written)
+                        err_wrap(&p->err, "cannot write to the history %s", s->name);
+        }
+        return 0;
+}
+
 static int write_all(struct history_store *s, void *arg, struct err *err)
 {
-        return in_transaction(s, write_rows, arg, err);
+        const struct list *rows = arg;
+
+        if (in_transaction(s, write_rows, arg, err) < 0)
+                return is_general(s, err) ? -1 : write_each(s, rows, err);
+        list_foreach (node, rows)
+                CONTAINER_OF(node, struct history_pending, node)->written = true;
+        return 0;
 }
 
 int history_store_write(struct history_store *s, usec_t now, const struct list *rows, struct err *err)
 {
-        return with_db(s, now, "write to", write_all, (void *)rows, err);
+        int r = with_db(s, now, "write to", write_all, (void *)rows, err);
+
+        list_foreach (node, rows) {
+                struct history_pending *p = CONTAINER_OF(node, struct history_pending, node);
+
+                if (r < 0 && !p->written)
+                        p->err = *err;
+        }
+        return r;
 }
 
 struct question {

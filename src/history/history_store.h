@@ -18,6 +18,8 @@
 
 struct history_store;
 
+enum { HISTORY_INDEXED_MAX = 1000 }; /* bytes of a text that rows are found by */
+
 /* A row that is to be written, with all that it points to. */
 struct history_pending {
         struct list node;
@@ -25,6 +27,8 @@ struct history_pending {
         struct history_row row;
         void (*done)(void *arg, const struct err *err);
         void *arg;
+        bool written;   /* after history_store_write() */
+        struct err err; /* why it is not; E_REFUSED or E_TOO_LARGE: it never will be */
 };
 
 /* NOW (here and below) is a time of CLOCK_BOOTTIME, for the pauses between attempts to connect. */
@@ -35,8 +39,11 @@ const char *history_store_name(const struct history_store *s); /* without secret
 /* Why there is no connection; NULL: there is one. Only of a server. */
 const char *history_store_absent(const struct history_store *s);
 
-/* All rows of the list (struct history_pending) in one transaction; after an error none of them is there, unless the
- * connection broke in the very last moment. */
+/*
+ * All rows of the list (struct history_pending) in one transaction, and where that fails by what is in them, each in one of its
+ * own: a row that the database does not take is no other's harm. Each then says how it went. An error: the database does not
+ * work now, and who is not written is not there, unless the connection broke in the very last moment.
+ */
 int history_store_write(struct history_store *s, usec_t now, const struct list *rows, struct err *err)
         _must_check_;
 int history_store_priors(struct history_store *s, usec_t now, const char *shape, struct priors *ret,

@@ -98,7 +98,8 @@ static int write_labels(struct db *db, struct arena *a, const struct history_row
         json_foreach (label, labels) {
                 const char *value = json_cstr(label);
 
-                if (!value || !label->key || n++ >= LABELS_MAX)
+                if (!value || !label->key || strlen(value) > HISTORY_INDEXED_MAX ||
+                    strlen(label->key) > HISTORY_INDEXED_MAX || n++ >= LABELS_MAX)
                         continue;
                 if (RUN(db, "INSERT INTO label (uid, attempt, name, value) VALUES ($1, $2, $3, $4)", err,
                         db_text(row->uid), db_int(row->attempt), db_text(label->key), db_text(value)) < 0)

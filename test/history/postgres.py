@@ -2,125 +2,18 @@
 """The history in PostgreSQL: Debian's server, started here, stopped, killed, full of others' rights."""
 
 import concurrent.futures
-import contextlib
-import glob
 import json
 import os
-import pwd
-import secrets
+import random
 import shutil
 import signal
-import socket
+import string
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from postgres_server import PASSWORD, Postgres, make_certificate
 from sonde_test import ROOT, Process, main, program, wait
-
-PASSWORD = "pw-" + secrets.token_hex(8)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def make_certificate(key, certificate):
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-                    "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
-                   check=True, stderr=subprocess.DEVNULL)
-    os.chmod(key, 0o600)
-
-
-class Postgres:
-    """A server of our own on a loopback port, with TLS; user and database `sonde`."""
-
-    def __init__(self):
-        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"))
-        assert found, "PostgreSQL's server is missing: scripts/deps cluster"
-        self.bin = os.path.dirname(found[-1])
-        # It refuses to run as root.
-        self.user = pwd.getpwnam("postgres") if os.getuid() == 0 else None
-        self.as_user = ["setpriv", f"--reuid={self.user.pw_uid}", f"--regid={self.user.pw_gid}", "--clear-groups"] if self.user else []
-        self.port = free_port()
-        self.process = None
-
-    def own(self, *paths):
-        for path in paths if self.user else ():
-            os.chown(path, self.user.pw_uid, self.user.pw_gid)
-
-    def file(self, name, text):
-        path = os.path.join(self.dir, name)
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(text)
-        os.chmod(path, 0o600)
-        return path
-
-    def __enter__(self):
-        # Not below $TMPDIR, which may be for root alone.
-        self.dir = tempfile.mkdtemp(prefix="sonde-postgres-", dir="/tmp")
-        os.chmod(self.dir, 0o711)
-        self.data = os.path.join(self.dir, "data")
-        os.mkdir(self.data, 0o700)
-        self.root_password = self.file("root-password", PASSWORD + "-root\n")
-        self.password_file = self.file("password", PASSWORD + "\n")
-        self.own(self.data, self.root_password)
-        try:
-            subprocess.run([*self.as_user, self.bin + "/initdb", "-D", self.data, "-U", "postgres", "-A", "scram-sha-256", "-E", "UTF8",
-                            "--locale=C", "--no-sync", "--pwfile", self.root_password],
-                           check=True, stdout=subprocess.DEVNULL, cwd="/")
-            make_certificate(self.data + "/server.key", self.data + "/server.crt")
-            self.own(self.data + "/server.key", self.data + "/server.crt")
-            self.authority = shutil.copy(self.data + "/server.crt", self.dir)
-            self.start()
-            self.sql(f"CREATE ROLE sonde LOGIN PASSWORD '{PASSWORD}'", "CREATE DATABASE sonde OWNER sonde")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def start(self):
-        self.process = Process(*self.as_user, self.bin + "/postgres", "-D", self.data, "-p", str(self.port), "-k", "", "-c", "fsync=off",
-                               "-c", "listen_addresses=127.0.0.1", "-c", "ssl=on", "-c", "max_connections=40", cwd="/")
-        self.process.expect("database system is ready", 60)
-
-    def signal_all(self, number):
-        """The server and its children, each of which leads a session of its own."""
-        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False)
-        for pid in [self.process.pid, *map(int, children.stdout.split())]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-    def stop(self, number=signal.SIGINT):
-        self.signal_all(signal.SIGCONT)
-        self.process.signal(number)
-        self.process.wait(30)
-        self.process = None
-
-    def __exit__(self, *_):
-        if self.process:
-            self.stop(signal.SIGQUIT)
-        shutil.rmtree(self.dir, ignore_errors=True)
-
-    def sql(self, *statements, database="postgres"):
-        done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
-                               f"host=127.0.0.1 port={self.port} user=postgres dbname={database}", *sum((["-c", s] for s in statements), [])],
-                              env={**os.environ, "PGPASSWORD": PASSWORD + "-root"}, capture_output=True, text=True, timeout=60,
-                              check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()
-
-    def url(self, schema=None, user="sonde", database="sonde", password=None):
-        """SCHEMA: only that is seen, and made. The server is there afterwards, whatever another test has done to it."""
-        if not self.process:
-            self.start()
-        options = ""
-        if schema:
-            self.sql(f"CREATE SCHEMA IF NOT EXISTS {schema} AUTHORIZATION sonde", database=database)
-            options = f"?options=-csearch_path%3D{schema}"
-        return f"postgres://{user}{':' + password if password else ''}@127.0.0.1:{self.port}/{database}{options}"
 
 
 class Exercise(Process):
@@ -183,8 +76,23 @@ def runs_are_listed_by_their_labels():
     assert json.loads(run("history", "--history", url, "-l", "team=b", "-o", "json")[1])["runs"] == []
     one = json.loads(run("history", "--history", url, "--uid", "one", "-o", "json")[1])["runs"]
     assert one[0]["samples"] == [1, 2] and one[0]["measures"][0]["seconds"] == 1.5, one
+    assert run("results", "--uid", "one", "--history", url, "-o", "csv") == (0, "algorithm,size,time,runs\na,0,1.5,1\n", "")
+    status, out, err = run("results", "--uid", "nix", "--history", url)
+    assert (status, out) == (1, "") and err.startswith("sonde: results: ") and err.count("\n") == 1, (status, out, err)
     status, out, err = run("history", "--history", url, "--series", "s")
     assert (status, err) == (0, "") and len(out.splitlines()) == 2 and "a: 1.5 s" in out, out
+
+
+def a_name_that_no_index_takes_holds_no_row():
+    odd = "cpu-" + "".join(random.Random(1).choices(string.ascii_letters, k=10240))
+    with Exercise(server.url("odd")) as x:
+        x.tell("record a s 1")
+        x.tell(f"record b {odd} 2")
+        x.tell("record c s 3")
+        for name in "abc":
+            x.expect(f"^recorded {name}$")
+        assert x.tell(f"series {odd}", "^series cpu-[^ ]*(.*)")[1] == " 2"
+        x.end()
 
 
 # --- a server that comes and goes -----------------------------------------------
@@ -333,13 +241,17 @@ def the_password_comes_from_a_file_the_url_or_the_environment():
     assert refused(server.url("by_url", password=PASSWORD), env={"PGPASSWORD": "wrong"}) == "ready"
 
 
-def the_operator_does_not_start_with_a_wrong_password():
-    kubeconfig = server.file("kubeconfig", json.dumps({
+def nowhere():
+    """A kubeconfig of a cluster that is not there."""
+    return server.file("kubeconfig", json.dumps({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
         "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}], "users": [{"name": "u", "user": {}}]}))
+
+
+def the_operator_does_not_start_with_a_wrong_password():
     wrong = server.file("wrong", "sesame-y\n")
-    status, _, err = run("operator", "--kubeconfig", kubeconfig, "--health-probe-bind-address", "0", "--history", server.url(),
+    status, _, err = run("operator", "--kubeconfig", nowhere(), "--health-probe-bind-address", "0", "--history", server.url(),
                          "--history-password-file", wrong)
     assert status == 1 and "password authentication failed" in err and "sesame" not in err, err
 
@@ -377,6 +289,18 @@ def who_reads_makes_no_tables():
     assert server.sql("SELECT count(*) FROM pg_tables WHERE schemaname = 'empty'", database="sonde") == ["0"]
 
 
+def the_api_alone_is_there_before_the_tables_and_without_the_server():
+    words = ["operator", "--api-only", "--listen", "127.0.0.1:0", "--kubeconfig", nowhere(), "--health-probe-bind-address", "0",
+             "--history-password-file", server.password_file, "--history", server.url("unmade")]
+    for why in "holds no history", "refused":
+        with Process(program("sonde"), *words) as api:
+            api.expect("The history cannot be reached.*" + why, 60)
+            api.expect('"msg":"Started"', 60)
+            assert api.stop(60) == 0, api.lines
+        if server.process:
+            server.stop()
+
+
 def tls_is_what_the_url_says():
     url = server.url("tls")
     assert refused(f"{url}&sslmode=verify-full&sslrootcert={server.authority}") == "ready"
@@ -386,6 +310,46 @@ def tls_is_what_the_url_says():
     assert "certificate verify failed" in said, said
     said = refused(f"{url}&sslmode=verify-ca&sslrootcert=/nonexistent")
     assert "/nonexistent" in said, said
+
+
+def the_systems_certificates_are_trusted_where_nobody_names_others():
+    url = server.url("system")
+    home = os.path.join(server.dir, "home")
+    os.makedirs(os.path.join(home, ".postgresql"))
+    other = os.path.join(server.dir, "another.crt")
+    make_certificate(other + ".key", other)
+    signed, unsigned = ({"HOME": "/nonexistent", "SSL_CERT_FILE": bundle} for bundle in (server.authority, other))
+    for mode in "verify-ca", "verify-full":
+        assert refused(f"{url}&sslmode={mode}", env=signed) == "ready", mode
+        assert "certificate verify failed" in refused(f"{url}&sslmode={mode}", env=unsigned), mode
+    assert refused(url, env={**signed, "PGSSLMODE": "verify-full"}) == "ready"
+    # the package's bundle, when nothing is said; it does not have ours
+    assert "certificate verify failed" in refused(f"{url}&sslmode=verify-full", env={**signed, "SSL_CERT_FILE": ""})
+    # whoever names others is believed, in each of libpq's ways
+    assert "certificate verify failed" in refused(f"{url}&sslmode=verify-full&sslrootcert={other}", env=signed)
+    assert "certificate verify failed" in refused(f"{url}&sslmode=verify-full", env={**signed, "PGSSLROOTCERT": other})
+    shutil.copy(other, os.path.join(home, ".postgresql", "root.crt"))
+    assert "certificate verify failed" in refused(f"{url}&sslmode=verify-full", env={**signed, "HOME": home})
+    # what is only to be encrypted is not verified
+    assert refused(f"{url}&sslmode=require", env=unsigned) == "ready"
+
+
+def a_backup_is_restored_elsewhere():
+    """`pg_dump --schema` of the page has all of a history: another server's database goes on with it"""
+    url = server.url("backup")
+    with Exercise(url) as x:
+        x.tell("record a s 1", "^recorded a$")
+        x.end()
+    there = ["-h", "127.0.0.1", "-p", str(server.port), "-U", "sonde"]
+    env = {**os.environ, "PGPASSWORD": PASSWORD}
+    dumped = subprocess.run(["pg_dump", *there, "--schema=backup", "sonde"], env=env, check=True, stdout=subprocess.PIPE).stdout
+    server.sql("CREATE DATABASE restored OWNER sonde")
+    subprocess.run(["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", *there, "restored"], input=dumped, env=env, check=True,
+                   stdout=subprocess.DEVNULL)
+    with Exercise(url.replace("/sonde?", "/restored?")) as x:
+        assert x.tell("list", "^list (.*)")[1] == "a"
+        x.tell("record b s 2", "^recorded b$")
+        x.end()
 
 
 def without_the_library_it_is_said_what_to_install():
@@ -400,11 +364,14 @@ def without_the_library_it_is_said_what_to_install():
 
 
 with Postgres() as server:
-    main(the_history_s_own_tests_pass, the_rows_own_tests_pass, runs_are_listed_by_their_labels, a_server_that_was_killed_is_found_again,
+    main(the_history_s_own_tests_pass, the_rows_own_tests_pass, runs_are_listed_by_their_labels, a_name_that_no_index_takes_holds_no_row,
+         a_server_that_was_killed_is_found_again,
          a_server_that_was_restarted_meanwhile_is_not_noticed, a_server_that_is_killed_between_rows_loses_none_that_was_told,
          a_server_that_stops_answering_is_given_up, a_server_that_is_not_there_yet_is_waited_for,
+         the_api_alone_is_there_before_the_tables_and_without_the_server,
          a_lock_that_is_held_too_long_fails_the_row_alone, several_operators_make_the_tables_once_and_write_side_by_side,
          a_wrong_password_is_told_and_never_shown, the_password_comes_from_a_file_the_url_or_the_environment,
          the_operator_does_not_start_with_a_wrong_password, a_database_that_is_not_there_or_speaks_no_utf8_is_refused,
          rows_need_no_right_to_make_tables_and_readers_none_to_write, who_reads_makes_no_tables, tls_is_what_the_url_says,
+         the_systems_certificates_are_trusted_where_nobody_names_others, a_backup_is_restored_elsewhere,
          without_the_library_it_is_said_what_to_install)

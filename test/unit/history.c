@@ -14,7 +14,9 @@ static void a_shape_that_was_never_seen_has_no_priors(void **state)
         struct rig r;
 
         rig_init(&r);
+        assert_int_equal(history_works(r.h), -1); /* it was not used yet */
         assert_int_equal(ask(&r, "never")->n, 0);
+        assert_int_equal(history_works(r.h), 1);
         assert_true(history_priors(r.h, "", on_called, &r, &p) > 0); /* comparable with nothing: at once */
         assert_int_equal(p->n, 0);
         rig_done(&r);
@@ -283,6 +285,7 @@ static void what_cannot_be_written_is_told_and_what_cannot_be_read_is_not_known(
         rig_sql_at(r.path, "DROP TABLE phase");
         history_record(r.h, &row, on_told, &r);
         wait_told(&r, 1);
+        assert_int_equal(history_works(r.h), 0);
         assert_int_equal(r.failed, 1);
         assert_int_equal(ask(&r, "small")->n, 0);
         rig_done(&r);

@@ -102,6 +102,28 @@ static void who_reads_makes_and_changes_nothing(void **state)
         rig_done(&r);
 }
 
+/* As the API's own Deployment does, which may be started before the operator has made anything. */
+static void who_reads_patiently_waits_for_an_operator(void **state)
+{
+        struct clock clock = {.manual = true, .boot = USEC_PER_SEC, .wall = 1000 * USEC_PER_SEC};
+        struct history_config reading = {.reading = true, .patient = true};
+        struct rig operator, api = {.config = reading, .loop = loop_new(&clock, NULL, NULL)};
+
+        file_of(&operator, version_1);
+        snprintf(api.path, sizeof(api.path), "%s", operator.path);
+        reopen(&api);
+        assert_int_equal(list_rows(&api, (struct history_filter){.uid = NULL}), 0);
+        assert_int_equal(api.failed, 1);
+        assert_non_null(strstr(api.err.text, "older sonde"));
+        reopen(&operator);
+        clock.boot += 60 * USEC_PER_SEC;
+        loop_turn(api.loop, false);
+        assert_int_equal(list_rows(&api, (struct history_filter){.uid = NULL}), 1);
+        assert_int_equal(api.failed, 1);
+        rig_done(&api);
+        rig_done(&operator);
+}
+
 /* Pages in the middle are somebody else's: what needs them fails, and nothing else. */
 static void a_damaged_file_is_told(void **state)
 {
@@ -195,6 +217,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_of_version_1_is_brought_up_to_date),
         cmocka_unit_test(a_step_that_fails_leaves_the_file_as_it_was),
         cmocka_unit_test(who_reads_makes_and_changes_nothing),
+        cmocka_unit_test(who_reads_patiently_waits_for_an_operator),
         cmocka_unit_test(a_damaged_file_is_told),
         cmocka_unit_test(a_url_is_shown_without_its_password),
         cmocka_unit_test(a_url_that_is_cut_at_the_wrong_place_is_refused_without_citing_it),

@@ -39,7 +39,8 @@ static inline void rig_sql_at(const char *place, const char *text)
 
         if (!db || db->ops->script(db, text, &err) < 0)
                 fail_msg("%s", err.text);
-        db->ops->close(db);
+        if (db)
+                db->ops->close(db);
 }
 
 static inline void rig_place(struct rig *r)

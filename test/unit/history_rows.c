@@ -180,6 +180,78 @@ static void texts_that_are_no_utf8_are_mended(void **state)
         rig_done(&r);
 }
 
+/* As nothing is in it twice, no database makes it shorter. */
+static char *long_text(size_t n)
+{
+        char *text = xmalloc(n + 1);
+        uint64_t x = 1;
+
+        for (size_t i = 0; i < n; i++) {
+                x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+                text[i] = (char)('a' + (x >> 33) % 26);
+        }
+        text[n] = '\0';
+        return text;
+}
+
+/* An index of PostgreSQL's takes 2704 bytes. */
+static void what_is_too_long_for_an_index_is_found_all_the_same(void **state)
+{
+        _cleanup_(free_ptr) char *text = long_text(10240), *other = xstrdup(text);
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct history_measure m = make_measure(text, 1.5);
+        struct history_row row = make_row("1", NULL);
+        struct track t = make_track(2, 1);
+        struct rig r;
+
+        rig_init(&r);
+        row.shape = text;
+        row.track = &t;
+        row.labels = arena_printf(&a, "{\"%s\":\"a\",\"b\":\"%s\",\"c\":\"d\"}", text, text);
+        row.machine = arena_printf(&a, "{\"cpu\":\"%s\"}", text);
+        row.image = text;
+        row.measures = &m;
+        row.n_measures = 1;
+        record(&r, &row);
+        other[10239] = '!';
+        assert_int_equal(ask_series(&r, text)->n, 1);
+        assert_int_equal(ask_series(&r, other)->n, 0);
+        assert_int_equal(ask(&r, text)->n, 2);
+        assert_int_equal(list_rows(&r, (struct history_filter){.series = text}), 1);
+        assert_string_equal(r.rows[0].image, text);
+        assert_int_equal(
+                list_rows(&r, (struct history_filter){.labels = (const char *[]){"c=d"}, .n_labels = 1}), 1);
+        rig_done(&r);
+}
+
+/* Rows that come together are written together. */
+static void a_row_that_is_refused_harms_no_other(void **state)
+{
+        static const char *const uids[] = {"1", "2", "3", "4"};
+        struct rig r;
+
+        rig_init(&r);
+        rig_sql_at(r.path, "CREATE UNIQUE INDEX once ON run (name) WHERE name = 'once'");
+        for (size_t i = 0; i < ARRAY_LEN(uids); i++) {
+                struct history_row row = make_row(uids[i], NULL);
+
+                row.name = i == 1 || i == 2 ? "once" : "any";
+                row.finished = 10 - i;
+                history_record(r.h, &row, on_told, &r);
+        }
+        wait_told(&r, 4);
+        assert_int_equal(r.failed, 1);
+        assert_int_equal(r.err.code, E_REFUSED); /* it need not be told again */
+        assert_non_null(strstr(r.err.text, "cannot write to the history "));
+        assert_int_equal(history_works(r.h), 1);
+        r.failed = 0;
+        assert_int_equal(list_rows(&r, (struct history_filter){.limit = 10}), 3);
+        assert_string_equal(r.rows[0].uid, "1");
+        assert_string_equal(r.rows[1].uid, "2");
+        assert_string_equal(r.rows[2].uid, "4");
+        rig_done(&r);
+}
+
 static void numbers_at_their_ends_are_kept(void **state)
 {
         struct history_measure m = make_measure("s", 1e-308);
@@ -582,6 +654,8 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_row_told_twice_has_what_was_told_last),
         cmocka_unit_test(large_samples_come_back_and_too_large_ones_do_not),
         cmocka_unit_test(texts_that_are_no_utf8_are_mended),
+        cmocka_unit_test(what_is_too_long_for_an_index_is_found_all_the_same),
+        cmocka_unit_test(a_row_that_is_refused_harms_no_other),
         cmocka_unit_test(numbers_at_their_ends_are_kept),
         cmocka_unit_test(a_series_is_its_last_200_runs_oldest_first),
         cmocka_unit_test(a_series_is_remembered_until_a_row_of_it_comes),
