@@ -12,8 +12,8 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import shutil
-import socket
 import ssl
 import statistics
 import subprocess
@@ -113,14 +113,17 @@ class Side:
 class Engine(Side):
     def __init__(self, folder):
         super().__init__("Sonde", os.path.join(folder, "engine"), os.path.join(folder, "engine.log"))
-        with socket.create_server(("127.0.0.1", 0)) as s:
-            self.address = s.getsockname()
         self.kubeconfig = os.path.join(self.data, "kubeconfig")
 
+    def ready(self):
+        """By the address that it has written down, which is a port of its own choice."""
+        with contextlib.suppress(FileNotFoundError), open(self.kubeconfig, encoding="utf-8") as f:
+            found = re.search(r"server: https://([\d.]+):(\d+)", f.read())
+            return found and answers((found[1], int(found[2])))
+        return False
+
     def launch(self):
-        process = self.spawn([program("sonde"), "up", "--no-node", "--dir", self.data,
-                              "--listen", "{}:{}".format(*self.address)])
-        until(lambda: answers(self.address), process)
+        until(self.ready, self.spawn([program("sonde"), "up", "--no-node", "--dir", self.data]))
 
 
 class Peer(Side):

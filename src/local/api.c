@@ -76,6 +76,7 @@ struct api *api_new(const struct api_config *config, struct err *err)
                 api_free(api);
                 return NULL;
         }
+        crds_resume(api);
         return api;
 }
 

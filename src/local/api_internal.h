@@ -141,7 +141,9 @@ struct list_options {
         const char *resource_version, *match, *continue_token;
         uint64_t limit;
         struct selector *selector;
-        bool bookmarks, initial_events;
+        bool bookmarks;
+        const char *send_initial_events; /* as asked for: where it is said, also "false", other rules hold */
+        bool initial_events;
         uint64_t timeout; /* seconds; 0: not said */
 };
 int list_options_read(struct request *r, struct list_options *o);
@@ -156,6 +158,7 @@ void watches_free(struct api *api);
 struct crd *crd_ref(struct crd *crd); /* NULL is harmless, here and below */
 void crd_unref(struct crd *crd);
 void crds_load(struct api *api);
+void crds_resume(struct api *api); /* what an engine that was killed left undone about names */
 void crd_changed(struct api *api, const struct change *ch);
 void crds_free(struct api *api);
 /* Prunes and defaults a custom resource. */

@@ -37,7 +37,8 @@ static enum owner_state owner_state(const struct item *it, const struct json *re
         const struct item *owner = map_get(&it->m->items, str_of(json_str_or(ref, "uid", "")));
         const struct json *object = owner ? item_object(owner, a) : NULL;
 
-        if (!object && (!owner || !owner->was_here) && loop_now(it->m->loop) < it->first_seen + PATIENCE)
+        if (!object && (!owner || (!owner->version && !item_kin(owner)->was_here)) &&
+            loop_now(it->m->loop) < item_kin(it)->owned_since + PATIENCE)
                 return OWNER_UNKNOWN;
         if (!object)
                 return OWNER_GONE;
@@ -82,7 +83,7 @@ static void check_owners(struct item *it, const struct json *object, struct aren
         }
         if (count[OWNER_SOLID] > 0)
                 keep_solid_owners(it, owners, a);
-        else if (count[OWNER_WAITS] > 0 && it->dependents.n > 0)
+        else if (count[OWNER_WAITS] > 0 && item_kin(it)->dependents.n > 0)
                 delete_item(it, "Foreground", a);
         else
                 delete_item(it, has_finalizer(object, ORPHAN) ? "Orphan" : "Background", a);
@@ -104,7 +105,7 @@ static void wait_for_dependents(struct item *it, const struct json *object, stru
 {
         bool blocked = false;
 
-        vec_foreach (d, &it->dependents) {
+        vec_foreach (d, &item_kin(it)->dependents) {
                 blocked |= blocks(*d, it->uid, a);
                 item_touch(*d);
         }
@@ -128,7 +129,7 @@ void collect(struct item *it, const struct json *object, struct arena *a)
 {
         if (object_deleting(object)) {
                 if (has_finalizer(object, ORPHAN)) {
-                        vec_foreach (d, &it->dependents)
+                        vec_foreach (d, &item_kin(it)->dependents)
                                 orphan_one(*d, it->uid, a);
                         remove_finalizer(it, object, ORPHAN, a);
                 } else if (has_finalizer(object, FOREGROUND)) {
@@ -141,6 +142,6 @@ void collect(struct item *it, const struct json *object, struct arena *a)
 
 void collect_gone(struct item *it)
 {
-        vec_foreach (d, &it->dependents)
+        vec_foreach (d, &item_kin(it)->dependents)
                 item_touch(*d);
 }

@@ -104,9 +104,9 @@ static const char *storage_version(const struct json *spec)
         return NULL;
 }
 
-static void set_names(struct crd *crd, struct api_type *t, const struct json *spec, const char *version)
+static void set_names(struct crd *crd, struct api_type *t, const struct json *spec, const struct json *names,
+                      const char *version)
 {
-        const struct json *names = json_at(spec, "names");
         struct arena *a = &crd->a;
         const char *kind = json_str_or(names, "kind", "");
 
@@ -134,16 +134,17 @@ static const char *const *other_versions(struct crd *crd, const struct json *spe
         return list;
 }
 
-static struct api_type *make_type(struct api *api, struct crd *crd, const struct json *spec,
+static struct api_type *make_type(struct api *api, struct crd *crd, const struct json *object,
                                   const struct json *version)
 {
         static const char *const status_only[] = {"status", NULL};
         struct api_type *t = arena_new(&crd->a, struct api_type);
-        const struct json *schema = json_path(version, "schema.openAPIV3Schema");
+        const struct json *spec = json_at(object, "spec"),
+                          *schema = json_path(version, "schema.openAPIV3Schema");
         const char *name = json_str_or(version, "name", ""), *storage = storage_version(spec);
         struct shapes *shapes = shapes_of_crd(types_shapes(api->builtin), schema);
 
-        set_names(crd, t, spec, name);
+        set_names(crd, t, spec, json_path(object, "status.acceptedNames"), name);
         t->kube.has_status = json_path(version, "subresources.status");
         t->subresources = t->kube.has_status ? status_only : NULL;
         t->store = store_type(api->store, crd->name);
@@ -169,13 +170,12 @@ static struct api_type *make_type(struct api *api, struct crd *crd, const struct
 static struct crd *crd_new(struct api *api, const struct json *object)
 {
         struct crd *crd = xcalloc(1, sizeof(*crd));
-        const struct json *spec = json_at(object, "spec");
 
         crd->refs = 1;
         crd->name = xstrdup(meta_str(object, "name"));
-        json_foreach (v, json_at(spec, "versions"))
+        json_foreach (v, json_path(object, "spec.versions"))
                 if (json_bool(v, "served", false))
-                        *vec_push(&crd->types) = make_type(api, crd, spec, v);
+                        *vec_push(&crd->types) = make_type(api, crd, object, v);
         return crd;
 }
 
@@ -226,28 +226,6 @@ static bool is_true(const struct json *object, const char *type)
 
 /* ---- what the controllers of definitions do */
 
-/* A name that another definition of the group has taken; NULL. */
-static const char *taken_name(struct api *api, const struct json *object, const char *key, struct arena *a)
-{
-        const struct json *spec = json_at(object, "spec"), *names = json_at(spec, "names");
-        const char *mine = json_str_or(names, key, "");
-
-        vec_foreach (t, &api->types) {
-                const struct api_type *other = *t;
-                const char *theirs = streq(key, "plural")     ? other->kube.plural
-                                     : streq(key, "kind")     ? other->kube.kind
-                                     : streq(key, "listKind") ? other->list_kind
-                                                              : other->singular;
-
-                if (!other->crd || streq(other->crd->name, meta_str(object, "name")) ||
-                    !streq(other->kube.group, json_str(spec, "group")))
-                        continue;
-                if (*mine && streq(mine, theirs))
-                        return arena_printf(a, "\"%s\" is already in use", mine);
-        }
-        return NULL;
-}
-
 static struct json *new_condition(struct call *c, const char *type, const char *status, const char *reason,
                                   const char *message)
 {
@@ -275,78 +253,188 @@ static void write_status(struct api *api, const struct json *object, struct json
         api_do(&c);
 }
 
-/* Short names that nobody in the group has. */
-static struct json *free_short_names(struct api *api, const struct json *object, const char **taken,
-                                     struct arena *a)
+/* What the definitions of a group have been given: plurals, singulars and short names are one set, kinds another. */
+struct claimed {
+        struct arena *a;
+        const char *group;
+        struct json *resources, *kinds;
+};
+
+static const char *group_of(const char *definition)
 {
-        const struct json *spec = json_at(object, "spec");
-        struct json *list = json_array(a);
+        const char *dot = strchr(definition, '.');
 
-        json_foreach (name, json_path(spec, "names.shortNames")) {
-                bool used = false;
-
-                vec_foreach (t, &api->types)
-                        for (const char *const *s = (*t)->short_names; s && *s && !used; s++)
-                                used = (*t)->crd && !streq((*t)->crd->name, meta_str(object, "name")) &&
-                                       streq((*t)->kube.group, json_str(spec, "group")) &&
-                                       streq(*s, json_cstr(name));
-                if (used)
-                        *taken = arena_printf(a, "\"%s\" is already in use", json_cstr(name));
-                else
-                        json_append(list, json_copy(a, name));
-        }
-        return list;
+        return dot ? dot + 1 : "";
 }
 
-/* Each name is accepted by itself; of several conflicts the last one is told. */
-static struct json *accepted_names(struct api *api, const struct json *object, const char **reason,
-                                   const char **conflict, struct arena *a)
+static bool claim(void *arg, struct object *o)
+{
+        struct claimed *c = arg;
+        const struct json *names;
+
+        if (!streq(group_of(o->name), c->group))
+                return true;
+        names = json_path(object_parse(o, c->a), "status.acceptedNames");
+        json_append(c->resources, json_copy(c->a, json_at(names, "plural")));
+        json_append(c->resources, json_copy(c->a, json_at(names, "singular")));
+        json_foreach (s, json_at(names, "shortNames"))
+                json_append(c->resources, json_copy(c->a, s));
+        json_append(c->kinds, json_copy(c->a, json_at(names, "kind")));
+        json_append(c->kinds, json_copy(c->a, json_at(names, "listKind")));
+        return true;
+}
+
+/* NAMES is NAME, or a list that has it. */
+static bool named(const struct json *names, const char *name)
+{
+        json_foreach (n, names)
+                if (streq(json_cstr(n), name))
+                        return true;
+        return streq(json_cstr(names), name);
+}
+
+static const char *taken(const char *name, const struct json *given, const struct json *used, struct arena *a)
+{
+        return !named(given, name) && named(used, name) ? arena_printf(a, "\"%s\" is already in use", name)
+                                                        : NULL;
+}
+
+/* What is wrong with WANTED, a name or a list of them, where GIVEN is the definition's already; NULL: nothing. */
+static const char *conflict_of(const struct json *wanted, const struct json *given, const struct json *used,
+                               struct arena *a)
+{
+        const char *all = NULL;
+        size_t n = 0;
+
+        if (json_cstr(wanted))
+                return taken(json_cstr(wanted), given, used, a);
+        json_foreach (name, wanted) {
+                const char *one = taken(json_cstr(name), given, used, a);
+
+                if (one && n++)
+                        all = arena_printf(a, "%s, %s", all, one);
+                else if (one)
+                        all = one;
+        }
+        return n > 1 ? arena_printf(a, "[%s]", all) : all;
+}
+
+/* Each name is accepted by itself, short names all or none; of several conflicts the last one is told. */
+static struct json *accepted_names(const struct claimed *c, const struct json *object, const char **reason,
+                                   const char **conflict)
 {
         static const struct {
                 const char *key, *reason;
-        } checks[] = {{"plural", "PluralConflict"},
-                      {"singular", "SingularConflict"},
-                      {"kind", "KindConflict"},
-                      {"listKind", "ListKindConflict"}};
-        struct json *accepted = json_copy(a, json_path(object, "spec.names"));
-        struct json *short_names = free_short_names(api, object, conflict, a);
+                bool of_kinds;
+        } checks[] = {{"plural", "PluralConflict", false},
+                      {"singular", "SingularConflict", false},
+                      {"shortNames", "ShortNamesConflict", false},
+                      {"kind", "KindConflict", true},
+                      {"listKind", "ListKindConflict", true}};
+        const struct json *names = json_path(object, "spec.names"),
+                          *given = json_path(object, "status.acceptedNames");
+        struct json *accepted = json_object(c->a);
 
-        if (*conflict)
-                *reason = "ShortNamesConflict";
-        json_remove(accepted, "shortNames");
-        if (json_len(short_names) > 0)
-                json_set(a, accepted, "shortNames", short_names);
         for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
-                const char *taken = taken_name(api, object, checks[i].key, a);
+                const struct json *want = json_at(names, checks[i].key), *has = json_at(given, checks[i].key);
+                const char *wrong = conflict_of(want, has, checks[i].of_kinds ? c->kinds : c->resources,
+                                                c->a);
 
-                if (!taken)
+                json_set(c->a, accepted, checks[i].key, json_copy(c->a, wrong ? has : want));
+                if (!wrong)
                         continue;
-                *conflict = taken;
+                *conflict = wrong;
                 *reason = checks[i].reason;
-                if (streq(checks[i].key, "plural") || streq(checks[i].key, "kind"))
-                        json_set(a, accepted, checks[i].key, json_string(a, ""));
-                else
-                        json_remove(accepted, checks[i].key);
         }
+        json_set(c->a, accepted, "categories", json_copy(c->a, json_at(names, "categories")));
         return accepted;
 }
 
-static void accept_names(struct api *api, const struct json *object, struct arena *a)
+/* In the place of the one of its type; its time is that of its status. */
+static void set_condition(struct call *c, struct json *conditions, const char *type, const char *status,
+                          const char *reason, const char *message)
 {
-        struct call c = {.api = api, .a = a};
-        struct json *conditions = json_array(a), *accepted;
-        const char *conflict = NULL, *reason = NULL;
+        json_foreach (old, conditions) {
+                if (!streq(json_str(old, "type"), type))
+                        continue;
+                if (!streq(json_str(old, "status"), status))
+                        json_set(c->a, old, "lastTransitionTime", time_now(c));
+                json_set(c->a, old, "status", json_string(c->a, status));
+                json_set(c->a, old, "reason", json_string(c->a, reason));
+                json_set(c->a, old, "message", json_string(c->a, message));
+                return;
+        }
+        json_append(conditions, new_condition(c, type, status, reason, message));
+}
 
-        accepted = accepted_names(api, object, &reason, &conflict, a);
-        json_append(conditions, new_condition(&c, "NamesAccepted", conflict ? "False" : "True",
-                                              conflict ? reason : "NoConflicts",
-                                              conflict ? conflict : "no conflicts found"));
-        json_append(conditions, new_condition(&c, "Established", conflict ? "False" : "True",
-                                              conflict ? "NotAccepted" : "InitialNamesAccepted",
-                                              conflict ? "not all names are accepted"
-                                                       : "the initial names have been accepted"));
+/* What is established stays so, under the names that it has. */
+static struct json *judged_conditions(struct call *c, const struct json *object, const char *reason,
+                                      const char *conflict)
+{
+        const struct json *old = json_path(object, "status.conditions");
+        struct json *list = json_len(old) ? json_copy(c->a, old) : json_array(c->a);
+
+        set_condition(c, list, "NamesAccepted", conflict ? "False" : "True",
+                      conflict ? reason : "NoConflicts", conflict ? conflict : "no conflicts found");
+        if (!is_true(object, "Established"))
+                set_condition(c, list, "Established", conflict ? "False" : "True",
+                              conflict ? "NotAccepted" : "InitialNamesAccepted",
+                              conflict ? "not all names are accepted"
+                                       : "the initial names have been accepted");
+        return list;
+}
+
+/* Gives the definition the names that it wants and nobody has, where it has not got them all. */
+static void judge(struct api *api, const char *name, struct arena *a)
+{
+        struct store_range all = {.type = store_type(api->store, CRD_TYPE), .newest = true};
+        const struct object *o = store_newest(api->store, all.type, "", name);
+        const struct json *object = o ? object_parse(o, a) : NULL, *given;
+        struct claimed claimed = {a, group_of(name), json_array(a), json_array(a)};
+        struct call c = {.api = api, .a = a};
+        const char *conflict = NULL, *reason = NULL;
+        struct json *accepted, *conditions;
+
+        given = json_path(object, "status.acceptedNames");
+        if (!object || json_equal(json_path(object, "spec.names"), given))
+                return;
+        if (store_list(api->store, &all, claim, &claimed, NULL) < 0)
+                abort(); /* "now" never expires */
+        accepted = accepted_names(&claimed, object, &reason, &conflict);
+        conditions = judged_conditions(&c, object, reason, conflict);
+        if (json_equal(accepted, given) && json_equal(conditions, json_path(object, "status.conditions")))
+                return;
+        json_foreach (had, given) /* what is given back; a merge would keep it */
+                if (!json_at(accepted, had->key))
+                        json_set(a, accepted, had->key, json_null(a));
         write_status(api, object,
                      json_build(a, "{'conditions': %p, 'acceptedNames': %p}", conditions, accepted), a);
+}
+
+struct judging {
+        struct api *api;
+        const char *group; /* NULL: all */
+        struct arena *a;
+};
+
+static bool judge_one(void *arg, struct object *o)
+{
+        struct judging *j = arg;
+
+        if (!j->group || streq(group_of(o->name), j->group))
+                judge(j->api, o->name, j->a);
+        return true;
+}
+
+/* A definition that came, changed or went may have left names to others, so all of its group (NULL: of every one) are
+ * looked at. */
+static void judge_group(struct api *api, const char *group, struct arena *a)
+{
+        struct store_range all = {.type = store_type(api->store, CRD_TYPE), .newest = true};
+        struct judging j = {api, group, a};
+
+        if (store_list(api->store, &all, judge_one, &j, NULL) < 0)
+                abort(); /* "now" never expires */
 }
 
 /* Objects of a definition that goes go first; then its finalizer does. */
@@ -395,13 +483,10 @@ static void definition_changed(struct api *api, const struct change *ch, struct 
 {
         const struct json *object = object_parse(ch->after, a);
 
+        judge_group(api, group_of(ch->after->name), a);
         if (ch->is_delete) {
                 unserve(api, ch->after->name);
                 api_types_changed(api);
-                return;
-        }
-        if (!condition(object, "NamesAccepted")) {
-                accept_names(api, object, a);
                 return;
         }
         if (is_true(object, "Established"))
@@ -448,6 +533,13 @@ void crds_load(struct api *api)
 
         if (store_list(api->store, &range, load_one, api, NULL) < 0)
                 abort(); /* "now" never expires */
+}
+
+void crds_resume(struct api *api)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        judge_group(api, NULL, &a);
 }
 
 void crds_free(struct api *api)

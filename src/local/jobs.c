@@ -14,7 +14,7 @@ static bool create_pod(struct item *job, const struct json *object, struct json 
                          .a = a,
                          .type = api_find_plural(job->m->api, "", "v1", "pods"),
                          .verb = DO_CREATE,
-                         .ns = job->ns,
+                         .ns = job->version->ns,
                          .sub = "",
                          .manager = CONTROLLER,
                          .grace = -1,
@@ -39,7 +39,7 @@ static void remove_pod(const struct item *job, const struct json *object, const 
                          .a = a,
                          .type = api_find_plural(job->m->api, "", "v1", "pods"),
                          .verb = DO_DELETE,
-                         .ns = job->ns,
+                         .ns = job->version->ns,
                          .name = name,
                          .sub = "",
                          .manager = CONTROLLER,
@@ -68,11 +68,13 @@ static void write_status(const struct item *job, const struct json *object, stru
 
 static struct json **pods_of(const struct item *job, size_t *n, struct arena *a)
 {
-        struct json **pods = arena_new_array(a, struct json *, job->dependents.n + 1);
+        const struct item_kin *kin = item_kin(job);
+        struct json **pods = arena_new_array(a, struct json *, kin->dependents.n + 1);
 
         *n = 0;
-        vec_foreach (d, &job->dependents) {
-                struct json *pod = (*d)->type == job->m->pods ? item_object(*d, a) : NULL;
+        vec_foreach (d, &kin->dependents) {
+                struct json *pod = (*d)->version && (*d)->version->type == job->m->pods ? item_object(*d, a)
+                                                                                        : NULL;
 
                 if (pod && streq(meta_controller_uid(pod), job->uid))
                         pods[(*n)++] = pod;

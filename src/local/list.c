@@ -22,22 +22,48 @@ static bool param_true(struct request *r, const char *name)
         return text && !streq(text, "false") && !streq(text, "0");
 }
 
+static bool said(const char *text)
+{
+        return text && *text;
+}
+
+/* A watch that begins with what is there (WatchList), as Kubernetes has it since 1.27; 1.20 does not know it. */
+static int check_initial(struct call *c, const struct list_options *o)
+{
+        struct causes causes = {.a = c->a};
+
+        if (streq(o->match, "NotOlderThan") && !said(o->continue_token))
+                return 0;
+        if (!streq(o->match, "NotOlderThan"))
+                causes_add(
+                        &causes, "FieldValueForbidden", "resourceVersionMatch",
+                        "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        if (said(o->match) && !streq(o->match, "NotOlderThan"))
+                causes_add(&causes, "FieldValueNotSupported", "resourceVersionMatch",
+                           "Unsupported value: \"%s\": supported values: \"NotOlderThan\"", o->match);
+        if (said(o->match) && said(o->continue_token))
+                causes_add(&causes, "FieldValueForbidden", "resourceVersionMatch",
+                           "Forbidden: resourceVersionMatch is forbidden when continue is provided");
+        return fail_invalid(c, "meta.k8s.io", "ListOptions", "", &causes);
+}
+
 static int check_match(struct call *c, const struct list_options *o, bool watch)
 {
-        if (o->initial_events && (!o->match || !streq(o->match, "NotOlderThan")))
-                return fail_option(
-                        c, "ListOptions", "FieldValueForbidden", "resourceVersionMatch",
-                        "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-        if (!o->match || !*o->match || (watch && o->initial_events))
+        if (watch && o->send_initial_events)
+                return check_initial(c, o);
+        if (o->send_initial_events)
+                return fail_option(c, "ListOptions", "FieldValueForbidden", "sendInitialEvents",
+                                   "Forbidden: sendInitialEvents is forbidden for list");
+        if (!said(o->match))
                 return 0;
         if (watch)
                 return fail_option(c, "ListOptions", "FieldValueForbidden", "resourceVersionMatch",
                                    "Forbidden: resourceVersionMatch is forbidden for watch");
-        if (!o->resource_version || !*o->resource_version)
+        if (!said(o->resource_version))
                 return fail_option(
                         c, "ListOptions", "FieldValueForbidden", "resourceVersionMatch",
                         "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided");
-        if (o->continue_token && *o->continue_token)
+        if (said(o->continue_token))
                 return fail_option(c, "ListOptions", "FieldValueForbidden", "resourceVersionMatch",
                                    "Forbidden: resourceVersionMatch is forbidden when continue is provided");
         if (!streq(o->match, "Exact") && !streq(o->match, "NotOlderThan"))
@@ -60,6 +86,7 @@ int list_options_read(struct request *r, struct list_options *o)
                 .match = request_param(r, "resourceVersionMatch"),
                 .continue_token = request_param(r, "continue"),
                 .bookmarks = param_true(r, "allowWatchBookmarks"),
+                .send_initial_events = request_param(r, "sendInitialEvents"),
                 .initial_events = param_true(r, "sendInitialEvents"),
         };
         if (param_number(r, "limit", &o->limit) < 0 || param_number(r, "timeoutSeconds", &o->timeout) < 0)
@@ -93,7 +120,7 @@ int fail_too_new(struct call *c, uint64_t rev)
 
 static int expired(struct call *c, const struct list_options *o)
 {
-        if (!o->continue_token || !*o->continue_token)
+        if (!said(o->continue_token))
                 return fail(c, 410, "Expired", NULL, "The resourceVersion for the provided list is too old.");
         return fail(c, 410, "Expired", NULL,
                     "The provided continue parameter is too old to display a consistent list result. You can "
@@ -194,8 +221,8 @@ static int list_range(struct request *r, const struct list_options *o, struct st
         *range = (struct store_range){.type = c->type->store,
                                       .ns = c->type->kube.namespaced && *c->ns ? c->ns : NULL};
         *limit = o->limit;
-        if (o->continue_token && *o->continue_token) {
-                if (o->resource_version && *o->resource_version && !streq(o->resource_version, "0"))
+        if (said(o->continue_token)) {
+                if (said(o->resource_version) && !streq(o->resource_version, "0"))
                         return fail_bad_request(
                                 c, "specifying resource version is not allowed when using continue");
                 return read_token(c, o->continue_token, range);

@@ -16,15 +16,36 @@ struct item *item_get(struct manager *m, const char *uid)
         return it;
 }
 
+const struct item_kin *item_kin(const struct item *it)
+{
+        static const struct item_kin none;
+
+        return it->kin ? it->kin : &none;
+}
+
+static struct item_kin *kin_of(struct item *it)
+{
+        if (!it->kin)
+                it->kin = xcalloc(1, sizeof(*it->kin));
+        return it->kin;
+}
+
+static void kin_drop_if_empty(struct item *it)
+{
+        if (!it->kin || it->kin->dependents.n > 0 || it->kin->owners.n > 0)
+                return;
+        vec_done(&it->kin->dependents);
+        vec_done(&it->kin->owners);
+        free(it->kin);
+        it->kin = NULL;
+}
+
 /* VERSION NULL: it is not there any more. */
 static void set_version(struct item *it, struct object *version)
 {
         object_ref(version);
         object_unref(it->version);
         it->version = version;
-        it->type = version ? version->type : NULL;
-        it->ns = version ? version->ns : NULL;
-        it->name = version ? version->name : NULL;
 }
 
 static void forget_job(struct item *it)
@@ -40,8 +61,10 @@ static void item_free(struct item *it)
         list_remove(&it->node);
         forget_job(it);
         set_version(it, NULL);
-        vec_done(&it->dependents);
-        vec_done(&it->owners);
+        if (it->kin) {
+                it->kin->dependents.n = it->kin->owners.n = 0;
+                kin_drop_if_empty(it);
+        }
         free(it);
 }
 
@@ -74,7 +97,9 @@ static void on_patience(struct timer *t)
 
 struct json *item_object(const struct item *it, struct arena *a)
 {
-        const struct object *o = it->type ? store_newest(it->m->store, it->type, it->ns, it->name) : NULL;
+        const struct object *known = it->version;
+        const struct object *o = known ? store_newest(it->m->store, known->type, known->ns, known->name)
+                                       : NULL;
         struct json *object = o ? json_parse(a, o->text, NULL, NULL) : NULL;
 
         return object && streq(meta_str(object, "uid"), it->uid) ? object : NULL;
@@ -82,14 +107,14 @@ struct json *item_object(const struct item *it, struct arena *a)
 
 struct call item_call(const struct item *it, const char *manager, struct arena *a)
 {
-        const char *dot = strchr(it->type, '.');
-        const char *plural = dot ? arena_strndup(a, it->type, (size_t)(dot - it->type)) : it->type;
+        const char *type = it->version->type, *dot = strchr(type, '.');
+        const char *plural = dot ? arena_strndup(a, type, (size_t)(dot - type)) : type;
 
         return (struct call){.api = it->m->api,
                              .a = a,
                              .type = api_find_plural(it->m->api, dot ? dot + 1 : "", NULL, plural),
-                             .ns = it->ns,
-                             .name = it->name,
+                             .ns = it->version->ns,
+                             .name = it->version->name,
                              .sub = "",
                              .manager = manager,
                              .grace = -1};
@@ -99,17 +124,20 @@ struct call item_call(const struct item *it, const char *manager, struct arena *
 
 static void unlink_item(struct item *from, struct item *who)
 {
-        for (size_t i = 0; i < from->dependents.n; i++)
-                if (from->dependents.v[i] == who) {
-                        from->dependents.v[i] = from->dependents.v[--from->dependents.n];
-                        return;
+        struct item_kin *kin = kin_of(from);
+
+        for (size_t i = 0; i < kin->dependents.n; i++)
+                if (kin->dependents.v[i] == who) {
+                        kin->dependents.v[i] = kin->dependents.v[--kin->dependents.n];
+                        break;
                 }
+        kin_drop_if_empty(from);
 }
 
 /* Nobody names it and it is not there. */
 static void drop_if_unused(struct item *it)
 {
-        if (it->type || it->dependents.n > 0)
+        if (it->version || item_kin(it)->dependents.n > 0)
                 return;
         map_remove(&it->m->items, str_of(it->uid));
         item_free(it);
@@ -117,11 +145,15 @@ static void drop_if_unused(struct item *it)
 
 static void forget_owners(struct item *it)
 {
-        vec_foreach (o, &it->owners) {
+        struct item_kin *kin = it->kin;
+
+        if (!kin)
+                return;
+        vec_foreach (o, &kin->owners) {
                 unlink_item(*o, it);
                 drop_if_unused(*o);
         }
-        it->owners.n = 0;
+        kin->owners.n = 0;
 }
 
 static void set_owners(struct item *it, const struct json *object)
@@ -133,24 +165,23 @@ static void set_owners(struct item *it, const struct json *object)
                 if (!json_str(ref, "uid"))
                         continue;
                 owner = item_get(it->m, json_str(ref, "uid"));
-                *vec_push(&owner->dependents) = it;
-                *vec_push(&it->owners) = owner;
+                *vec_push(&kin_of(owner)->dependents) = it;
+                *vec_push(&kin_of(it)->owners) = owner;
+                if (!it->kin->owned_since)
+                        it->kin->owned_since = loop_now(it->m->loop);
         }
+        kin_drop_if_empty(it);
 }
 
 static void item_here(struct manager *m, struct object *o, const struct json *object)
 {
         struct item *it = item_get(m, meta_str(object, "uid"));
 
-        if (!it->type) {
-                it->was_here = true;
-                it->first_seen = loop_now(m->loop);
-        }
         set_version(it, o);
         set_owners(it, object);
         item_touch(it);
-        vec_foreach (owner, &it->owners)
-                if ((*owner)->type)
+        vec_foreach (owner, &item_kin(it)->owners)
+                if ((*owner)->version)
                         item_touch(*owner); /* a Job hears of its pods */
 }
 
@@ -160,13 +191,16 @@ static void item_gone(struct manager *m, const struct json *object)
 
         if (!it)
                 return;
-        vec_foreach (owner, &it->owners)
-                if ((*owner)->type)
+        vec_foreach (owner, &item_kin(it)->owners)
+                if ((*owner)->version)
                         item_touch(*owner);
         forget_owners(it);
         list_remove(&it->node);
         forget_job(it);
         set_version(it, NULL);
+        kin_drop_if_empty(it);
+        if (it->kin)
+                it->kin->was_here = true;
         collect_gone(it);
         drop_if_unused(it);
 }
@@ -195,9 +229,9 @@ static void look_at(struct item *it)
         if (!object)
                 return;
         collect(it, object, &a);
-        if (it->type == it->m->namespaces)
+        if (it->version->type == it->m->namespaces)
                 space_changed(it->m, object, &a);
-        else if (it->type == it->m->jobs)
+        else if (it->version->type == it->m->jobs)
                 job_changed(it, object, &a);
 }
 

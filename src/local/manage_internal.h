@@ -25,20 +25,21 @@ struct manager {
         const char *namespaces, *jobs, *pods, *accounts; /* types, interned */
 };
 
-/* There is one for every object: it borrows from the newest version what it can, and has apart what only Jobs need. */
+/* There is one for every object, so it has apart what only some need. */
 struct item {
         struct list node; /* of manager.dirty, or alone */
         struct manager *m;
-        struct object *version; /* counted: the newest that was heard of; NULL: not there */
-        const char *
-                type; /* of the version, as the next two; NULL: not there, somebody only names it as an owner */
-        const char *ns, *name;
-        usec_t first_seen;
+        struct object *version; /* counted: the newest that was heard of; NULL: only named as an owner */
+        struct item_kin *kin;   /* NULL: it neither has owners nor dependents */
+        struct item_job *job;   /* NULL: nothing is waited for */
+        char uid[];
+};
+
+struct item_kin {
         VEC(struct item *) dependents;
         VEC(struct item *) owners;
-        struct item_job *job; /* NULL: nothing is waited for */
-        bool was_here;        /* it is or was there */
-        char uid[];
+        usec_t owned_since;
+        bool was_here; /* it was there and has gone; who depended on it is left */
 };
 
 struct item_job {
@@ -48,8 +49,10 @@ struct item_job {
 };
 
 struct item *item_get(struct manager *m, const char *uid); /* made when it is not there */
-void item_touch(struct item *it);                          /* looks at it soon */
-void item_wait(struct item *it);                           /* looks at it in a second */
+/* Whom it belongs to and who belongs to it; empty lists for those who have neither. */
+const struct item_kin *item_kin(const struct item *it);
+void item_touch(struct item *it); /* looks at it soon */
+void item_wait(struct item *it);  /* looks at it in a second */
 
 /* The newest version of an item, parsed; NULL when it has gone meanwhile. */
 struct json *item_object(const struct item *it, struct arena *a);

@@ -122,6 +122,16 @@ static bool terminal(const struct json *pod)
         return streq(phase, "Succeeded") || streq(phase, "Failed");
 }
 
+/* A pod that names another scheduler waits for that one. */
+static bool ours_to_bind(const struct json *pod)
+{
+        const struct json *spec = json_at(pod, "spec");
+
+        return !*json_str_or(spec, "nodeName", "") &&
+               !json_at(json_at(pod, "metadata"), "deletionTimestamp") &&
+               streq(json_str_or(spec, "schedulerName", "default-scheduler"), "default-scheduler");
+}
+
 static int by_turn(const void *x, const void *y)
 {
         const struct waiting_pod *a = x, *b = y;
@@ -151,8 +161,7 @@ static struct waiting_pod *gather(struct node *n, struct node_room *room, struct
                         continue;
                 if (streq(node, n->config.name) || b)
                         room_take(room, pod);
-                else if (!*node && !json_at(json_at(pod, "metadata"), "deletionTimestamp") &&
-                         *ret_n < WAITING_MAX)
+                else if (ours_to_bind(pod) && *ret_n < WAITING_MAX)
                         list[(*ret_n)++] = (struct waiting_pod){
                                 pod, e->uid, json_str_or(json_at(pod, "metadata"), "creationTimestamp", ""),
                                 json_int(spec, "priority", 0)};

@@ -228,3 +228,30 @@ bool pod_has_mounts(const struct json *plan)
                         return true;
         return false;
 }
+
+const char *pod_passed_over(const struct json *pod, struct arena *a)
+{
+        static const char *const of_pod[] = {
+                "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+                "affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution",
+                "topologySpreadConstraints"};
+        static const char *const of_container[] = {"livenessProbe", "readinessProbe", "startupProbe",
+                                                   "lifecycle"};
+        const struct json *spec = json_at(pod, "spec");
+        const char *list = NULL;
+
+        for (size_t i = 0; i < ARRAY_LEN(of_pod); i++)
+                if (json_len(json_path(spec, of_pod[i])))
+                        list = arena_printf(a, "%s%sspec.%s", list ? list : "", list ? ", " : "", of_pod[i]);
+        json_foreach (c, json_at(spec, "containers"))
+                for (size_t i = 0; i < ARRAY_LEN(of_container); i++)
+                        if (json_at(c, of_container[i]))
+                                list = arena_printf(a, "%s%sspec.containers{%s}.%s", list ? list : "",
+                                                    list ? ", " : "", json_str_or(c, "name", ""),
+                                                    of_container[i]);
+        return list ? arena_printf(a,
+                                   "this node runs no probes and no hooks and has no other nodes to choose "
+                                   "from; passed over: %s",
+                                   list)
+                    : NULL;
+}

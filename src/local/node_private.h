@@ -64,6 +64,8 @@ struct pod_source *pod_sources(const struct json *pod, struct arena *a, size_t *
 struct json *pod_plan(const struct pod_context *c, struct err *err) _must_check_;
 /* $(NAME) is replaced where ENV (an array of "NAME=value") has it, $$ is $. */
 const char *pod_expand(const char *text, const struct json *env, struct arena *a);
+/* A sentence about what POD asks for and this node does not do, to be told; NULL: it asks for no such thing. */
+const char *pod_passed_over(const struct json *pod, struct arena *a);
 bool pod_has_mounts(const struct json *plan); /* volumes, or the pod's image: needs a mount namespace */
 
 /* ---- node_files.c */

@@ -45,6 +45,16 @@ static const char REMEDY[] =
         "root, or "
         "allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 "
         "kernel.apparmor_restrict_unprivileged_userns=0";
+/* In a container, most likely: no setting of the machine's helps. */
+static const char REMEDY_OF_ROOT[] = "this machine does not let the node make mount namespaces, which pods "
+                                     "with volumes need, although it is root; "
+                                     "give it CAP_SYS_ADMIN and let it mount (docker run --privileged), or "
+                                     "run it outside of the container";
+
+static int forbidden(struct err *err)
+{
+        return err_set(err, E_FORBIDDEN, "%s", geteuid() == 0 ? REMEDY_OF_ROOT : REMEDY);
+}
 
 static char *outside(struct root *r, const char *path)
 {
@@ -272,24 +282,48 @@ static int mount_at(struct root *r, const char *source, const char *path, bool r
 
 /* ---- volumes */
 
-/* SUB inside DIR, whatever symbolic links a container left there; made when missing. As a path through /proc. */
-static const char *sub_path(struct root *r, const char *dir, const char *sub, struct err *err)
+/* PATH below TOP, as a process sees it whose root TOP is: symbolic links that a container left do not lead out of it. */
+static int open_below(int top, const char *path)
 {
         struct open_how how = {.flags = O_PATH | O_CLOEXEC,
                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-        int top = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
+
+        return (int)syscall(SYS_openat2, top, path, &how, sizeof(how));
+}
+
+/* Makes the directories of SUB that are missing, one by one: mkdir() with more than a name would follow links. */
+static int make_below(struct root *r, int top, const char *sub)
+{
+        const char *at = ".";
+        struct str rest = str_of(sub);
+
+        while (rest.p) {
+                struct str part = str_split(&rest, '/');
+                _cleanup_(fd_close) int dir = part.n ? open_below(top, at) : -1;
+
+                if (!part.n)
+                        continue;
+                if (dir < 0 ||
+                    (mkdirat(dir, arena_strndup(&r->a, part.p, part.n), 0755) < 0 && errno != EEXIST))
+                        return -1;
+                at = arena_printf(&r->a, "%s/%.*s", at, STR_ARG(part));
+        }
+        return open_below(top, at);
+}
+
+/* SUB inside DIR, made when missing. As a path through /proc. */
+static const char *sub_path(struct root *r, const char *dir, const char *sub, struct err *err)
+{
+        _cleanup_(fd_close) int top = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        int fd;
 
         if (top < 0) {
                 err_errno(err, E_IO, errno, "cannot open %s", dir);
                 return NULL;
         }
-        fd = (int)syscall(SYS_openat2, top, sub, &how, sizeof(how));
-        if (fd < 0 && errno == ENOENT && !strstr(sub, "..")) {
-                if (dir_make(arena_printf(&r->a, "%s/%s", dir, sub), 0755, err) < 0)
-                        return NULL;
-                fd = (int)syscall(SYS_openat2, top, sub, &how, sizeof(how));
-        }
-        fd_close(top);
+        fd = open_below(top, sub);
+        if (fd < 0 && errno == ENOENT)
+                fd = make_below(r, top, sub);
         if (fd < 0) {
                 err_errno(err, E_IO, errno, "subPath %s of volume %s", sub, dir);
                 return NULL;
@@ -360,15 +394,15 @@ static int new_namespaces(struct err *err)
         char map[64];
 
         if (uid == 0)
-                return unshare(CLONE_NEWNS) < 0 ? err_set(err, E_FORBIDDEN, "%s", REMEDY) : 0;
+                return unshare(CLONE_NEWNS) < 0 ? forbidden(err) : 0;
         if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
-                return err_set(err, E_FORBIDDEN, "%s", REMEDY);
+                return forbidden(err);
         snprintf(map, sizeof(map), "%u %u 1", uid, uid);
         if (put_self("/proc/self/setgroups", "deny") < 0 || put_self("/proc/self/uid_map", map) < 0)
-                return err_set(err, E_FORBIDDEN, "%s", REMEDY);
+                return forbidden(err);
         snprintf(map, sizeof(map), "%u %u 1", gid, gid);
         if (put_self("/proc/self/gid_map", map) < 0)
-                return err_set(err, E_FORBIDDEN, "%s", REMEDY);
+                return forbidden(err);
         return 0;
 }
 
@@ -392,7 +426,7 @@ static int begin(struct root *r, struct err *err)
                 return -1;
         if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0 ||
             mount("sonde", r->base, "tmpfs", MS_NOSUID, "mode=755") < 0)
-                return err_set(err, E_FORBIDDEN, "%s", REMEDY);
+                return forbidden(err);
         /* Or else the directory that holds the new root would be bound into it with all that is there already. */
         if (mount(NULL, r->base, NULL, MS_UNBINDABLE, NULL) < 0)
                 return err_errno(err, E_IO, errno, "cannot set up %s", r->base);
@@ -441,6 +475,6 @@ int root_try(struct err *err)
                               ? 0
                               : 1);
         if (waitpid(pid, &status, 0) < 0 || status != 0)
-                return err_set(err, E_FORBIDDEN, "%s", REMEDY);
+                return forbidden(err);
         return 0;
 }

@@ -253,6 +253,14 @@ static int launch(struct node_pod *p, struct json *plan, struct arena *a, struct
         return 0;
 }
 
+static void tell_passed_over(struct node_pod *p, const struct json *pod, struct arena *a)
+{
+        const char *what = pod_passed_over(pod, a);
+
+        if (what)
+                node_pod_event(p, true, "FieldsIgnored", what);
+}
+
 void node_pod_fetched(struct node_pod *p)
 {
         _cleanup_(arena_wipe) struct arena a = ARENA_INIT;
@@ -290,6 +298,7 @@ void node_pod_fetched(struct node_pod *p)
                 node_pod_event(p, true, "FailedCreatePodSandBox", err.text);
                 node_pod_missing(p, "ContainerCreating", NULL, NULL);
         } else {
+                tell_passed_over(p, pod, &a);
                 node_pod_report(p);
         }
 }

@@ -8,14 +8,65 @@ static const char *no(struct arena *a, const char *why)
         return arena_printf(a, "0/1 nodes are available: 1 %s.", why);
 }
 
-static bool labels_match(const struct json *node, const struct json *pod)
+/* VALUE (NULL: there is none) beside the one number of the requirement. */
+static int64_t beyond(const struct json *requirement, const char *value)
+{
+        int64_t is, limit;
+
+        json_foreach (v, json_at(requirement, "values"))
+                if (value && json_cstr(v) && str_to_i64(str_of(value), &is) &&
+                    str_to_i64(str_of(json_cstr(v)), &limit))
+                        return is > limit ? 1 : is < limit ? -1 : 0;
+        return 0;
+}
+
+static bool requirement_met(const struct json *requirement, const char *value)
+{
+        const char *op = json_str_or(requirement, "operator", "");
+        bool listed = false;
+
+        json_foreach (v, json_at(requirement, "values"))
+                listed |= value && streq(json_cstr(v), value);
+        return streq(op, "In")             ? listed
+               : streq(op, "NotIn")        ? !listed
+               : streq(op, "Exists")       ? value != NULL
+               : streq(op, "DoesNotExist") ? !value
+               : streq(op, "Gt")           ? beyond(requirement, value) > 0
+               : streq(op, "Lt")           ? beyond(requirement, value) < 0
+                                           : false;
+}
+
+/* All of a term must hold; one without requirements is nobody's. */
+static bool term_holds(const struct json *node, const struct json *term)
 {
         const struct json *labels = json_at(json_at(node, "metadata"), "labels");
+        const struct json *expressions = json_at(term, "matchExpressions"),
+                          *fields = json_at(term, "matchFields");
 
-        json_foreach (want, json_at(json_at(pod, "spec"), "nodeSelector"))
+        json_foreach (r, expressions)
+                if (!requirement_met(r, json_str(labels, json_str_or(r, "key", ""))))
+                        return false;
+        json_foreach (r, fields)
+                if (!streq(json_str(r, "key"), "metadata.name") ||
+                    !requirement_met(r, meta_str(node, "name")))
+                        return false;
+        return json_len(expressions) + json_len(fields) > 0;
+}
+
+static bool labels_match(const struct json *node, const struct json *pod)
+{
+        const struct json *labels = json_at(json_at(node, "metadata"), "labels"),
+                          *spec = json_at(pod, "spec");
+        const struct json *required = json_at(json_at(json_at(spec, "affinity"), "nodeAffinity"),
+                                              "requiredDuringSchedulingIgnoredDuringExecution");
+
+        json_foreach (want, json_at(spec, "nodeSelector"))
                 if (!streq(json_str(labels, want->key), json_cstr(want)))
                         return false;
-        return true;
+        json_foreach (term, json_at(required, "nodeSelectorTerms"))
+                if (term_holds(node, term))
+                        return true;
+        return !required;
 }
 
 static bool tolerates(const struct json *toleration, const struct json *taint)

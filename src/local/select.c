@@ -160,7 +160,8 @@ int selector_parse(struct call *c, const char *labels, const char *fields, struc
 
 static bool labels_match(const struct selector *s, const struct object *o, struct arena *a)
 {
-        const struct json *labels = o->labels.n ? json_parse(a, o->labels, NULL, NULL) : NULL;
+        struct str text = object_find_labels(o->text);
+        const struct json *labels = text.n ? json_parse(a, text, NULL, NULL) : NULL;
 
         return label_selector_matches(&s->labels, labels);
 }

@@ -43,7 +43,7 @@ static struct slot *slot_of(struct kind *k, struct str key)
 
         if (found)
                 return CONTAINER_OF(found, struct slot, node);
-        slot = xcalloc(1, sizeof(*slot) + key.n);
+        slot = xcalloc(1, MAX(sizeof(*slot), offsetof(struct slot, key) + key.n));
         memcpy(slot->key, key.p, key.n);
         tree_add(&k->slots, &slot->node, str_n(slot->key, key.n));
         return slot;
@@ -257,7 +257,7 @@ static void settle(struct store *s, struct staged *w)
                 w->slot->staged--;
                 apply(s, w->kind, w->slot, &w->change);
                 slot_free_if_unused(w->kind, w->slot);
-                tell(s, history_at(&s->history, w->change.rev));
+                tell(s, &w->change);
         }
         if (w->done)
                 w->done(w->arg);

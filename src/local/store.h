@@ -28,12 +28,13 @@ struct object {
         const char *type; /* "pods", "jobs.batch": interned, compare pointers (store_type) */
         const char *ns;   /* "" for cluster-scoped */
         const char *name;
-        struct str text;   /* compact JSON, NUL-terminated */
-        struct str labels; /* the value of metadata.labels inside text; empty when there are none */
+        struct str text; /* compact JSON, NUL-terminated */
 };
 
 struct object *object_ref(struct object *o);
 void object_unref(struct object *o); /* NULL is harmless */
+/* The value of metadata.labels in the text of an object; empty when there is none. Reads no further than it needs. */
+struct str object_find_labels(struct str text);
 
 struct store_config {
         const char *path; /* the file; its directory exists and is locked by the store */

@@ -27,14 +27,17 @@ void history_done(struct history *h)
         h->cap = 0;
 }
 
-static struct change *place(const struct history *h, uint64_t rev)
+static struct past_change *place(const struct history *h, uint64_t rev)
 {
         return &h->ring[rev & (h->cap - 1)];
 }
 
-const struct change *history_at(const struct history *h, uint64_t rev)
+struct change history_at(const struct history *h, uint64_t rev)
 {
-        return place(h, rev);
+        const struct past_change *c = place(h, rev);
+
+        return (struct change){
+                .rev = rev, .before = c->before, .after = c->after, .is_delete = c->is_delete, .at = c->at};
 }
 
 static void grow(struct history *h)
@@ -53,22 +56,25 @@ void history_push(struct history *h, const struct change *c)
         if (history_len(h) == h->cap)
                 grow(h);
         h->newest = c->rev;
-        *place(h, c->rev) = *c;
+        *place(h, c->rev) = (struct past_change){.before = c->before,
+                                                 .after = c->after,
+                                                 .at = c->at & (UINT64_MAX >> 1),
+                                                 .is_delete = c->is_delete};
 }
 
 /* What is in nobody's hands after this: the version before it, and a deletion itself. */
 static void drop_oldest(struct history *h)
 {
-        struct change *c = place(h, ++h->oldest);
+        struct past_change *c = place(h, ++h->oldest);
 
         if (c->before) {
                 *vec_push(&h->rows) = c->before->rev;
                 *vec_push(&h->dropped) = c->before;
         }
         if (c->is_delete)
-                *vec_push(&h->rows) = c->rev;
+                *vec_push(&h->rows) = h->oldest;
         *vec_push(&h->dropped) = c->after;
-        *c = (struct change){0};
+        *c = (struct past_change){0};
 }
 
 /* References are given back a turn later than the history is trimmed, for what is borrowed. */

@@ -20,8 +20,6 @@
 struct object *object_new(uint64_t rev, const char *type, struct str ns, struct str name, struct str text);
 /* "ns/name", or "name" without a namespace: what lists are ordered by. */
 struct str object_key(const struct object *o);
-/* The value of metadata.labels in TEXT, an object; empty when there is none. Reads no further than it needs. */
-struct str object_find_labels(struct str text);
 
 /* The same key from its parts, while KEY lives. */
 struct key {
@@ -61,8 +59,15 @@ DEFINE_CLEANUP_PTR(struct store_file *, store_file_close)
 
 /* ---- store_history.c: changes (oldest, newest], without a gap */
 
+/* A change as it is kept, once for every object at least: its revision is that of `after`. */
+struct past_change {
+        struct object *before, *after;
+        uint64_t at : 63;
+        bool is_delete : 1;
+};
+
 struct history {
-        struct change *ring;
+        struct past_change *ring;
         size_t cap;              /* 0 or a power of two; a change lies at its revision modulo this */
         uint64_t oldest, newest; /* oldest: the last revision that has left */
         size_t keep, most;       /* entries */
@@ -80,7 +85,7 @@ static inline size_t history_len(const struct history *h)
 {
         return (size_t)(h->newest - h->oldest);
 }
-const struct change *history_at(const struct history *h, uint64_t rev);
+struct change history_at(const struct history *h, uint64_t rev);
 /* Adds the change of revision newest + 1; its references become the history's. */
 void history_push(struct history *h, const struct change *c);
 /* Drops what is too much or too old at NOW, or with UP_TO what is not after that revision. */
@@ -104,8 +109,8 @@ struct slot {
         struct tree_node node;
         struct object *durable; /* what readers see; counted */
         struct object *newest;  /* what writers see; counted; NULL: deleted or never there */
-        size_t staged;          /* writes that are not durable yet */
-        char key[];
+        uint32_t staged;        /* writes that are not durable yet */
+        char key[];             /* from the struct's last bytes on: there is a slot for every object */
 };
 
 struct ns_count {

@@ -32,7 +32,6 @@ struct object *object_new(uint64_t rev, const char *type, struct str ns, struct 
         at = append_end(at, name);
         o->text = str_n(at, text.n);
         append_end(at, text);
-        o->labels = object_find_labels(o->text);
         return o;
 }
 

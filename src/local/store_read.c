@@ -66,8 +66,11 @@ int store_replay(struct store *s, uint64_t rev, void (*fn)(void *arg, const stru
 {
         if (rev < s->history.oldest)
                 return expired(s, rev, err);
-        for (uint64_t newest = s->history.newest; rev < newest;)
-                fn(arg, history_at(&s->history, ++rev));
+        for (uint64_t newest = s->history.newest; rev < newest;) {
+                struct change c = history_at(&s->history, ++rev);
+
+                fn(arg, &c);
+        }
         return 0;
 }
 
@@ -78,7 +81,8 @@ int store_replay(struct store *s, uint64_t rev, void (*fn)(void *arg, const stru
 
 struct past {
         struct str key;
-        const struct change *change; /* the first of this key after the revision */
+        struct object *before; /* its first change after the revision; NULL: that created it */
+        uint64_t rev;          /* of that change */
 };
 
 typedef VEC(struct past) past_vec;
@@ -97,7 +101,7 @@ static int by_key(const void *a, const void *b)
         const struct past *x = a, *y = b;
         int order = str_cmp(x->key, y->key);
 
-        return order ? order : (x->change->rev > y->change->rev) - (x->change->rev < y->change->rev);
+        return order ? order : (x->rev > y->rev) - (x->rev < y->rev);
 }
 
 static bool in_range(const struct cursor *c, struct str key)
@@ -112,14 +116,14 @@ static void find_past(const struct store *s, struct cursor *c)
         size_t kept = 0;
 
         for (uint64_t rev = c->range->rev + 1; rev <= s->history.newest; rev++) {
-                const struct change *change = history_at(&s->history, rev);
+                struct change change = history_at(&s->history, rev);
                 struct str key;
 
-                if (change->after->type != c->kind->name)
+                if (change.after->type != c->kind->name)
                         continue;
-                key = object_key(change->after);
+                key = object_key(change.after);
                 if (in_range(c, key))
-                        *vec_push(past) = (struct past){.key = key, .change = change};
+                        *vec_push(past) = (struct past){.key = key, .before = change.before, .rev = rev};
         }
         if (past->n == 0)
                 return;
@@ -148,7 +152,7 @@ static struct object *next(struct cursor *c)
                         c->node = tree_next(c->node);
                 if (order >= 0)
                         c->at++;
-                o = order >= 0 ? past->change->before : c->range->newest ? slot->newest : slot->durable;
+                o = order >= 0 ? past->before : c->range->newest ? slot->newest : slot->durable;
                 if (o)
                         return o;
         }

@@ -238,14 +238,19 @@ void do_watch(struct request *r)
                 request_answer(r);
                 return;
         }
+        if (o.initial_events && rev > store_rev(r->api->store)) {
+                fail_too_new(&r->c, rev);
+                request_answer(r);
+                return;
+        }
         if (!*r->c.ns && selector_namespace(o.selector) && r->c.type->kube.namespaced)
                 r->c.ns = selector_namespace(o.selector);
         w = watch_start(r, &o);
-        if (rev == 0 || o.initial_events) {
+        if (o.initial_events || (rev == 0 && !o.send_initial_events)) {
                 send_all(w);
-                if (o.initial_events)
+                if (o.initial_events && o.bookmarks)
                         send_bookmark(w, true);
-        } else if (rev == 1 || store_replay(r->api->store, rev, replay_change, w, NULL) < 0) {
+        } else if (rev && (rev == 1 || store_replay(r->api->store, rev, replay_change, w, NULL) < 0)) {
                 send_expired(w, rev);
                 return;
         }

@@ -38,6 +38,7 @@ from suite.side import Side
 
 DIFF_LINES = 60
 NEED_NODE = {"logs"}
+PROMISED, PROMISED_KUBECTL = 250, 40  # cases, and those among them that are kubectl's command lines
 
 
 class Suite:
@@ -110,6 +111,13 @@ def omissions_are_told():
     """ARCHITECTURE.md lists all that is taken out of the comparison."""
     with open(os.path.join(ROOT, "ARCHITECTURE.md"), encoding="utf-8") as f:
         assert omissions.table() in f.read(), "ARCHITECTURE.md has another table than conformance.py --omissions"
+
+
+def as_many_as_promised():
+    cases = [c for name, of in GROUPS.items() if name not in NEED_NODE for c in of]
+    lines = sum(c.kubectl for c in cases)
+    assert len(cases) >= PROMISED and lines >= PROMISED_KUBECTL, (
+        f"{len(cases)} cases, {lines} of them kubectl's: at least {PROMISED} and {PROMISED_KUBECTL} are promised")
 
 
 def load():
@@ -207,6 +215,7 @@ def main():
         print(omissions.table())
         return 0
     omissions_are_told()
+    as_many_as_promised()
     if args.list:
         for name, cases in groups.items():
             print("\n".join(f"{name}/{c.title}" for c in cases))

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The node: pods as processes, on an ordinary API server of which it is an ordinary client."""
 
+import contextlib
 import json
 import os
 import re
@@ -17,11 +18,21 @@ from sonde_test import ControlPlane, Process, diag, main, program
 PATIENCE = 60
 
 
-class Node:
-    """One node of its own name, which no scheduler uses."""
+# What puts a program where mount namespaces may not be made, for root and for others; the machine's settings stay as they are.
+NO_MOUNTS = {True: ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"],
+             False: ["unshare", "--map-current-user", "--keep-caps", "sh", "-c",
+                     'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --ambient-caps=-all --inh-caps=-all "$@"', "sh"]}
 
-    def __init__(self, user=None):
-        self.user = user
+
+def as_user(user):
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
+
+
+class Node:
+    """One node of its own name, which no scheduler uses. PREFIX: a command that runs it."""
+
+    def __init__(self, user=None, prefix=()):
+        self.user, self.prefix = user, list(prefix)
         self.name = "node-" + secrets.token_hex(4)
         # The tests' own temporary directory is root's alone.
         self.dir = tempfile.mkdtemp(prefix="sonde-node-", dir="/tmp" if user else None)
@@ -36,13 +47,12 @@ class Node:
         return self
 
     def start(self):
-        kubeconfig, prefix = cluster.kubeconfig, []
+        kubeconfig = cluster.kubeconfig
         if self.user:
             kubeconfig = shutil.copy(cluster.kubeconfig, os.path.join(self.dir, "kubeconfig"))
             for path in (self.dir, kubeconfig):
                 os.chown(path, self.user, self.user)
-            prefix = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
-        self.process = Process(*prefix, program("test/node-main"), "--kubeconfig", kubeconfig, "--name", self.name, "--dir",
+        self.process = Process(*as_user(self.user), *self.prefix, program("test/node-main"), "--kubeconfig", kubeconfig, "--name", self.name, "--dir",
                                self.dir, "--pod-image", "sonde-pod:test", "--pod-program", "/bin/cat", "--log-level", "info")
         self.process.expect("^ready", PATIENCE)
 
@@ -241,6 +251,26 @@ def volumes_are_at_their_paths_and_nothing_is_left(node, ns):
 
 
 @in_namespace
+def a_sub_path_makes_nothing_outside_its_volume(node, ns):
+    # An earlier container left symbolic links in it.
+    outside = os.path.join(node.dir, "outside")
+    os.mkdir(outside)
+    leave = f"ln -s {outside} /v/out; ln -s ../../../../../../.. /v/up; mkdir /v/in; ln -s /in /v/link"
+    volume = {"volumes": [{"name": "v", "emptyDir": {}}], "inits": [container(leave, "links", volumeMounts=[{"name": "v", "mountPath": "/v"}])]}
+    top = f"new-{secrets.token_hex(4)}"
+    for sub in ("out/new", f"up/{outside}/new", f"up/{top}"):
+        name = f"p-{secrets.token_hex(3)}"
+        run(node, ns, container("echo ran", volumeMounts=[{"name": "v", "mountPath": "/w", "subPath": sub}]), name=name, **volume)
+        phase(ns, "Succeeded", "Failed", name=name)
+    assert os.listdir(outside) == [] and not os.path.exists(f"/{top}"), "a subPath made a directory on the machine"
+    # A link that stays in the volume is a way like any other.
+    run(node, ns, container("touch /w/f; ls /v/in/a..b/c", volumeMounts=[{"name": "v", "mountPath": "/w", "subPath": "link/a..b/c"},
+                                                                         {"name": "v", "mountPath": "/v"}]), name="inside", **volume)
+    pod = phase(ns, "Succeeded", "Failed", name="inside")
+    assert node.log(pod) == ["f"], (node.log(pod), pod["status"])
+
+
+@in_namespace
 def the_environment_is_what_a_container_has(node, ns):
     assert api.post(f"/api/v1/namespaces/{ns}/configmaps", {"metadata": {"name": "cm"}, "data": {"a": "alpha", "B": "beta"}})[0] == 201
     field = lambda path: {"valueFrom": {"fieldRef": {"fieldPath": path}}}
@@ -367,10 +397,11 @@ def a_killed_node_finds_its_pods_again(node, ns):
     flag = os.path.join(node.dir, "go")
     script = f"echo begun; while [ ! -e {flag} ]; do sleep 0.1; done; echo done"
     run(node, ns, container(script), name="long")
-    run(node, ns, container("echo begun; sleep 1; exit 4"), name="short")
+    run(node, ns, container(f"echo begun; while [ ! -e {flag}-short ]; do sleep 0.1; done; exit 4"), name="short")
     phase(ns, "Running", name="long")
     phase(ns, "Running", name="short")
     node.kill()
+    open(flag + "-short", "w", encoding="utf-8").close()
     time.sleep(2)  # the short one ends while nobody looks
     node.start()
     short = phase(ns, "Failed", name="short")
@@ -432,17 +463,42 @@ def logs_are_rotated(node, ns):
     assert node.log(pod)[-1] == "end"
 
 
+def memory_cgroups():
+    """Where they are: of version 2 all of them, if memory is among them, else version 1's of memory."""
+    with contextlib.suppress(FileNotFoundError), open("/sys/fs/cgroup/cgroup.controllers", encoding="ascii") as f:
+        if "memory" in f.read().split():
+            return "/sys/fs/cgroup"
+    return "/sys/fs/cgroup/memory"
+
+
 @in_namespace
 def memory_beyond_the_limit_is_oom_killed(node, ns):
+    group = os.path.join(memory_cgroups(), "sonde-test")
     try:
-        os.mkdir("/sys/fs/cgroup/memory/sonde-test")
-        os.rmdir("/sys/fs/cgroup/memory/sonde-test")
+        os.mkdir(group)
+        os.rmdir(group)
     except OSError as e:
-        raise AssertionError(f"no memory cgroup can be made here ({e}); run as root with cgroup v1's memory controller at "
-                             "/sys/fs/cgroup/memory") from None
+        raise AssertionError(f"no memory cgroup can be made here ({e}); run as root, with the memory controller of cgroups v1 at "
+                             "/sys/fs/cgroup/memory, or of v2 at /sys/fs/cgroup") from None
     run(node, ns, container("exec python3 -c 'x = bytearray(300 << 20)'", resources={"limits": {"memory": "64Mi"}}))
     pod = phase(ns, "Failed")
     assert (ended(pod)["exitCode"], ended(pod)["reason"]) == (137, "OOMKilled"), pod["status"]
+
+
+@in_namespace
+def what_it_passes_over_is_told(node, ns):
+    probe = {"exec": {"command": ["false"]}}
+    anti = [{"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}]
+    run(node, ns, container("exit 0", livenessProbe=probe, startupProbe=probe, readinessProbe=probe, lifecycle={"preStop": probe}),
+        container("exit 0", "other"), affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": anti}})
+    run(node, ns, container("exit 0"), name="plain")
+    phase(ns, "Succeeded")
+    phase(ns, "Succeeded", name="plain")
+    told = wait("the event", lambda: [e for e in api.get(f"/api/v1/namespaces/{ns}/events")[1]["items"] if e["reason"] == "FieldsIgnored"])
+    assert [(e["type"], e["involvedObject"]["name"]) for e in told] == [("Warning", "p")], told
+    assert told[0]["message"].endswith(
+        "passed over: spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution, spec.containers{main}.livenessProbe, "
+        "spec.containers{main}.readinessProbe, spec.containers{main}.startupProbe, spec.containers{main}.lifecycle"), told
 
 
 @in_namespace
@@ -494,6 +550,47 @@ def somebody_who_is_not_root_runs_pods_too():
 
 
 somebody_who_is_not_root_runs_pods_too.is_test = True
+
+
+def where_mounts_are_forbidden_that_is_said_with_the_remedy():
+    root = os.geteuid() == 0
+    for user in (None, 65534) if root else (None,):
+        may_root = root and not user
+        prefix = NO_MOUNTS[may_root]
+        remedy = "CAP_SYS_ADMIN" if may_root else "sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces="
+        what = "this machine does not let the node make mount namespaces, which pods with volumes need"
+        made, ns = namespace()
+        try:
+            with Node(user, prefix) as node:
+                said = "\n".join(node.process.lines)
+                assert "Pods with volumes cannot run" in said and what in said and remedy in said, said
+                run(node, ns, container("echo never", volumeMounts=[{"name": "v", "mountPath": "/v"}]), volumes=[{"name": "v", "emptyDir": {}}])
+                status = phase(ns, "Succeeded", "Failed")["status"]
+                assert status["reason"] == "MountsForbidden" and what in status["message"] and remedy in status["message"], status
+                events = wait("its event", lambda: [e for e in api.get(f"/api/v1/namespaces/{ns}/events")[1]["items"]
+                                                    if e["reason"] == "MountsForbidden"])
+                assert events[0]["type"] == "Warning" and remedy in events[0]["message"], events
+                run(node, ns, container("echo ran"), name="bare")
+                assert node.log(phase(ns, "Succeeded", "Failed", name="bare")) == ["ran"], "a pod that needs no mounts"
+                up_says(user, prefix, what, remedy)
+        finally:
+            made.__exit__(None, None, None)
+
+
+def up_says(user, prefix, *words):
+    """`sonde up` has a note at its start."""
+    home = tempfile.mkdtemp(prefix="sonde-up-", dir="/tmp" if user else None)
+    try:
+        if user:
+            os.chown(home, user, user)
+        with Process(*as_user(user), *prefix, program("sonde"), "up", "--dir", home, "--listen", "127.0.0.1:0", "--no-fsync") as up:
+            note = up.expect(r"^ +note: (this machine does not let .*)", PATIENCE)[1]
+            assert all(w in note for w in words), note
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+where_mounts_are_forbidden_that_is_said_with_the_remedy.is_test = True
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import ROOT, Process, diag, engine_client, kubectl_path, main, program, wait
 
-PATIENCE = 30
+PATIENCE = 90
 
 
 def up(*arguments, home=None, **more):
@@ -87,11 +88,28 @@ def it_starts_and_says_how_to_use_it():
         for name in "kubeconfig", "token", "server.key":
             assert stat.S_IMODE(os.stat(os.path.join(process.home, name)).st_mode) == 0o600, name
         with open(os.path.join(process.home, "token"), encoding="utf-8") as f:
-            assert f.read() not in "\n".join(process.lines)
+            token = f.read().strip()
+        process.expect(rf"  page: http://127\.0\.0\.1:\d+/#t={re.escape(token)}$")
+        assert [line.split()[0] for line in process.lines if token in line] == ["page:"], process.lines
         assert client(process).get("/api/v1/namespaces/default")[0] == 200
         assert client(process, token=False).get("/api/v1/namespaces/default")[0] == 401
         process.signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0, process.lines
+
+
+def has_ipv6():
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+def the_page_is_where_it_listens():
+    places = [("127.0.0.2:0", r"http://127\.0\.0\.2"), ("0.0.0.0:0", r"https://127\.0\.0\.1"), (":0", r"https://127\.0\.0\.1")]
+    for listen, told in places + [("[::1]:0", r"http://\[::1\]")] * has_ipv6():
+        with up("--page-listen", listen) as process:
+            process.expect(rf"  page: {told}:\d+/#t=\w+$")
 
 
 def a_second_one_in_the_same_directory_is_refused():
@@ -381,10 +399,10 @@ def kubectl_works_with_its_kubeconfig():
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="sonde-up-") as folder:
         tests = [kubectl_works_with_its_kubeconfig] if sys.argv[1:] == ["kubectl"] else [
-            it_starts_and_says_how_to_use_it, a_second_one_in_the_same_directory_is_refused, a_restart_keeps_objects_and_port,
-            listening_to_others_is_warned_of, a_job_is_followed_to_its_end, a_failing_job_makes_exit_status_1,
-            whatever_jobs_end_in_all_have_ended, standard_input_is_a_file_too, a_custom_resource_may_follow_its_definition,
-            a_pod_reaches_the_api_with_its_token, requests_are_followed_to_their_end, requests_stay_for_the_next_start,
+            it_starts_and_says_how_to_use_it, the_page_is_where_it_listens, a_second_one_in_the_same_directory_is_refused,
+            a_restart_keeps_objects_and_port, listening_to_others_is_warned_of, a_job_is_followed_to_its_end,
+            a_failing_job_makes_exit_status_1, whatever_jobs_end_in_all_have_ended, standard_input_is_a_file_too,
+            a_custom_resource_may_follow_its_definition, a_pod_reaches_the_api_with_its_token, requests_are_followed_to_their_end, requests_stay_for_the_next_start,
             a_changed_spec_that_is_not_taken_is_told, what_is_tried_again_fails_when_it_lasts,
             an_operator_elsewhere_finds_the_definitions, bad_yaml_is_one_sentence,
             what_the_server_refuses_is_told_with_its_place, an_interrupt_tells_running_jobs, a_second_interrupt_ends_at_once,

@@ -364,11 +364,27 @@ static void restarts_wait_longer_and_longer(void **state)
 
 /* ---- scheduling */
 
+struct fit {
+        const char *node, *pod, *why;
+};
+
+static void check_fits(const struct fit *rows, size_t n)
+{
+        struct node_room room = {2000, 1000LL << 30, 10, 1000};
+
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(arena_done) struct arena a = ARENA_INIT;
+                struct json *pod = parse(&a, arena_printf(&a, "{spec: %s}", rows[i].pod));
+                const char *why = schedule_check(parse(&a, rows[i].node), pod, &room, &a);
+
+                if (!streq(why, rows[i].why))
+                        fail_msg("%s: %s", rows[i].pod, why ? why : "fits");
+        }
+}
+
 static void pods_fit_or_the_scheduler_says_why(void **state)
 {
-        static const struct {
-                const char *node, *pod, *why;
-        } rows[] = {
+        static const struct fit rows[] = {
                 {"{}", "{}", NULL},
                 {"{}", "{containers: [{resources: {requests: {cpu: 3}}}]}",
                  "0/1 nodes are available: 1 Insufficient cpu."},
@@ -388,16 +404,58 @@ static void pods_fit_or_the_scheduler_says_why(void **state)
                 {"{spec: {taints: [{key: k, value: v, effect: NoSchedule}]}}",
                  "{tolerations: [{key: k, operator: Exists}]}", NULL},
         };
-        struct node_room room = {2000, 1000LL << 30, 10, 1000};
 
-        for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-                _cleanup_(arena_done) struct arena a = ARENA_INIT;
-                struct json *pod = parse(&a, arena_printf(&a, "{spec: %s}", rows[i].pod));
-                const char *why = schedule_check(parse(&a, rows[i].node), pod, &room, &a);
+        check_fits(rows, ARRAY_LEN(rows));
+}
 
-                if (!streq(why, rows[i].why))
-                        fail_msg("%s: %s", rows[i].pod, why ? why : "fits");
-        }
+#define NO_MATCH "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity."
+#define AFFINITY(terms)                                                                                   \
+        "{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: " \
+        "[" terms "]}}}}"
+#define LABEL(key, operator, values) \
+        AFFINITY("{matchExpressions: [{key: " key ", operator: " operator", values: [" values "]}]}")
+
+static void a_required_affinity_must_hold(void **state)
+{
+        static const struct fit rows[] = {
+                {"{metadata: {name: one}}",
+                 AFFINITY("{matchFields: [{key: metadata.name, operator: In, values: [one]}]}"), NULL},
+                {"{metadata: {name: one}}",
+                 AFFINITY("{matchFields: [{key: metadata.name, operator: NotIn, values: [one]}]}"), NO_MATCH},
+                {"{metadata: {labels: {a: b}}}", LABEL("a", "In", "c, b"), NULL},
+                {"{metadata: {labels: {a: b}}}", LABEL("a", "In", "c"), NO_MATCH},
+                {"{metadata: {labels: {a: b}}}", LABEL("x", "In", "b"), NO_MATCH},
+                {"{metadata: {labels: {a: b}}}", LABEL("a", "NotIn", "c"), NULL},
+                {"{metadata: {labels: {a: b}}}", LABEL("a", "NotIn", "b"), NO_MATCH},
+                {"{metadata: {labels: {a: b}}}", LABEL("x", "NotIn", "b"), NULL},
+                {"{metadata: {labels: {a: b}}}", LABEL("a", "Exists", ""), NULL},
+                {"{metadata: {labels: {a: b}}}", LABEL("x", "Exists", ""), NO_MATCH},
+                {"{metadata: {labels: {a: b}}}", LABEL("x", "DoesNotExist", ""), NULL},
+                {"{metadata: {labels: {a: b}}}", LABEL("a", "DoesNotExist", ""), NO_MATCH},
+                {"{metadata: {labels: {a: '10'}}}", LABEL("a", "Gt", "'9'"), NULL},
+                {"{metadata: {labels: {a: '10'}}}", LABEL("a", "Gt", "'10'"), NO_MATCH},
+                {"{metadata: {labels: {a: '10'}}}", LABEL("a", "Lt", "'11'"), NULL},
+                {"{metadata: {labels: {a: '10'}}}", LABEL("a", "Lt", "'10'"), NO_MATCH},
+                {"{metadata: {labels: {a: ten}}}", LABEL("a", "Lt", "'11'"), NO_MATCH},
+                {"{}", LABEL("a", "Lt", "'11'"), NO_MATCH},
+                {"{metadata: {labels: {a: b}}}", /* one term of several will do, all of a term must hold */
+                 AFFINITY("{matchExpressions: [{key: x, operator: Exists}]}, {matchExpressions: [{key: a, "
+                          "operator: "
+                          "Exists}]}"),
+                 NULL},
+                {"{metadata: {labels: {a: b}}}",
+                 AFFINITY("{matchExpressions: [{key: a, operator: Exists}, {key: x, operator: Exists}]}"),
+                 NO_MATCH},
+                {"{metadata: {labels: {a: b}}}", AFFINITY("{}"), NO_MATCH},
+                {"{metadata: {labels: {a: b}}}",
+                 "{nodeSelector: {a: c}, affinity: {nodeAffinity: "
+                 "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: "
+                 "[{key: a, "
+                 "operator: Exists}]}]}}}}",
+                 NO_MATCH},
+        };
+
+        check_fits(rows, ARRAY_LEN(rows));
 }
 
 /* ---- cgroups, on a copy of the tree */
@@ -462,6 +520,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_supervisor_leaves_a_failed_pod),
         cmocka_unit_test(restarts_wait_longer_and_longer),
         cmocka_unit_test(pods_fit_or_the_scheduler_says_why),
+        cmocka_unit_test(a_required_affinity_must_hold),
         cmocka_unit_test(version_2_gets_one_group),
         cmocka_unit_test(a_group_that_cannot_be_made_says_what_to_do),
 };

@@ -204,11 +204,11 @@ static void a_version_carries_its_names_and_its_text(void **state)
         assert_ptr_equal(o->type, store_type(r.s, "pods"));
         assert_string_equal(o->ns, "default");
         assert_string_equal(o->name, "a");
-        assert_str(o->labels, "{\"app\":\"x\"}");
+        assert_str(object_find_labels(o->text), "{\"app\":\"x\"}");
         assert_int_equal(o->text.p[o->text.n], 0);
         /* It is there as long as somebody has it. */
         rig_done(&r);
-        assert_str(o->labels, "{\"app\":\"x\"}");
+        assert_str(object_find_labels(o->text), "{\"app\":\"x\"}");
         object_unref(o);
         object_unref(NULL);
 }
@@ -578,7 +578,7 @@ static void everything_is_there_after_a_restart(void **state)
         reopen(&r);
         assert_int_equal(store_rev(r.s), 4);
         assert_string_equal(list_at(&r, 0), "x/a={\"metadata\":{\"labels\":{\"k\":\"v\"}}} ");
-        assert_str(store_get(r.s, "pods", "x", "a")->labels, "{\"k\":\"v\"}");
+        assert_str(object_find_labels(store_get(r.s, "pods", "x", "a")->text), "{\"k\":\"v\"}");
         assert_int_equal(store_count(r.s, "pods", "x"), 1);
         assert_string_equal(replay(&r, 1), "+2:a +3:b -4:b ");
         assert_int_equal(put(&r, "x", "b", "5"), 5);

@@ -69,6 +69,31 @@ crd("names that another has", lambda t: (
     t.post(PLURAL, definition("others", names={"kind": "Widget", "listKind": "WidgetList", "shortNames": ["wd"]}), only=bare),
     t.wait(f"{PLURAL}/others.$GROUP", lambda s, o: any(c["type"] == "NamesAccepted" for c in o.get("status", {}).get("conditions") or []),
            "looked at", only=bare), ended(t, "others")))
+
+
+def looked_at(t, plural, accepted, only=bare):
+    """Waits until the definition's names were judged so, and records it."""
+    return t.wait(f"{PLURAL}/{plural}.$GROUP", lambda s, o: s == 200 and any(
+        c["type"] == "NamesAccepted" and c["status"] == accepted for c in o.get("status", {}).get("conditions") or []), f"names {accepted}", only=only)
+
+
+crd("names that another left", lambda t: (
+    made(t, definition("firsts", names={"kind": "Claimed", "shortNames": ["clm"]})),
+    t.post(PLURAL, definition("seconds", names={"kind": "Claimed", "shortNames": ["scd", "clm"]}), only=bare), looked_at(t, "seconds", "False"),
+    t.gone("/apis/$GROUP/v1/seconds"), ended(t, "firsts"), t.gone(f"{PLURAL}/firsts.$GROUP"),
+    established(t, "seconds"), served(t, "seconds"), ended(t, "seconds")))
+crd("names that were in conflict and are changed", lambda t: (
+    made(t, definition("thirds", names={"kind": "Third", "shortNames": ["trd"]})),
+    t.post(PLURAL, definition("fourths", names={"kind": "Third", "listKind": "FourthList", "singular": "fourth", "shortNames": ["trd", "thirds"]}), only=bare),
+    looked_at(t, "fourths", "False"),
+    t.patch(f"{PLURAL}/fourths.$GROUP", {"spec": {"names": {"kind": "Fourth", "shortNames": ["frt"]}}}, only=lambda v: v["spec"]["names"]),
+    established(t, "fourths"), served(t, "fourths"), ended(t, "fourths"), ended(t, "thirds")))
+crd("names of an established one that come into conflict, and are given up by another", lambda t: (
+    made(t, definition("fifths", names={"shortNames": ["ff"]})), made(t, definition("sixths", names={"shortNames": ["sx"]})),
+    t.patch(f"{PLURAL}/sixths.$GROUP", {"spec": {"names": {"shortNames": ["ff"], "singular": "six"}}}, only=lambda v: v["spec"]["names"]),
+    looked_at(t, "sixths", "False"),
+    t.patch(f"{PLURAL}/fifths.$GROUP", {"spec": {"names": {"shortNames": None}}}, only=lambda v: v["spec"]["names"]),
+    looked_at(t, "sixths", "True"), t.get(f"{PLURAL}/fifths.$GROUP", only=bare), ended(t, "fifths"), ended(t, "sixths")))
 crd("an update of its columns", lambda t: (
     made(t, definition("knobs")), t.patch(f"{PLURAL}/knobs.$GROUP", [{"op": "add", "path": "/spec/versions/0/additionalPrinterColumns", "value": [
         {"name": "X", "type": "string", "jsonPath": ".spec.x"}]}], JSON, only=bare), ended(t, "knobs")))
@@ -192,5 +217,5 @@ columns("empty", get("widgets", accept=TABLE))
 columns("of what is there", W, get("widgets/a", accept=TABLE))
 columns("of a status", W, patch("widgets/a/status", {"status": {"phase": "Run", "since": "2020-01-01T00:00:00Z", "conditions": [
     {"type": "Ready", "status": "True"}]}}), get("widgets", accept=TABLE, only=lambda v: [
-        [c for n, c in enumerate(r["cells"]) if n != 4] for r in v["rows"]]))
+        [c for n, c in enumerate(r["cells"][:-1]) if n != 4] for r in v["rows"]]))  # times since: 4, and the age at the end
 columns("a resource without columns", post("plains", custom("plains", "a")), get("plains", accept=TABLE))

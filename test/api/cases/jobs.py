@@ -16,7 +16,7 @@ def bare(value):
     return value
 
 
-def pods(t, count=None, seconds=30, selector="job-name=j"):
+def pods(t, count=None, seconds=90, selector="job-name=j"):
     """The Job's pods that are not ended, when there are COUNT of them."""
     def live():
         items = t.quietly("GET", f"pods?labelSelector={quoted(selector)}")[1]["items"]
@@ -31,7 +31,7 @@ def played(t, one, phase, code=0):
             "terminated" if phase in ("Succeeded", "Failed") else "running": {"exitCode": code} if phase in ("Succeeded", "Failed") else {}}}]}}, MERGE)
 
 
-def seen(t, condition, what, seconds=30):
+def seen(t, condition, what, seconds=90):
     return t.wait("jobs/j", lambda s, o: s == 200 and condition(o.get("status", {})), what, seconds, only=bare)
 
 

@@ -5,6 +5,7 @@ import re
 
 from suite import omissions
 from suite.case import (configmap, custom, group, job, lease, meta, pod, secret)
+from suite.fixtures import OURS
 
 plain = group("kubectl")
 
@@ -122,8 +123,31 @@ case("describe namespace", lambda t: t.kubectl("describe namespace $NS", only=la
 case("describe quota", run("create quota q --hard=pods=1"), lambda t: t.until(
     lambda: t.quietly("GET", "resourcequotas/q")[1].get("status", {}).get("used"), "counted"), run("describe quota q"), own=True)
 case("describe what is not there", run("describe cm none"))
+PUBLISHING = 180  # seconds, with every definition that there is: the real server merges all of them again for each that changes
+
+
+def published(t):
+    """The schemas of the test's kind and of our own are there for kubectl; asked once a side, for it is a large document."""
+    def all_of_them():
+        names = t.quietly("GET", "/openapi/v2")[1]["definitions"]
+        return any("Widget" in n and t.side.token in n for n in names) and all(
+            any(n.endswith(".v1alpha1." + crd.kind) for n in names) for crd in OURS)
+
+    with t.side.lock:
+        if not t.side.fixtures.get("published"):
+            t.until(all_of_them, "published", PUBLISHING)
+            t.side.fixtures["published"] = True
+
+
 for line in ("explain widgets", "explain widgets.spec", "explain widgets.spec.parts", "explain widgets.status --recursive", "explain widget.spec.none"):
-    case(line, lambda t: t.until(lambda: any("Widget" in k and t.side.token in k for k in t.quietly("GET", "/openapi/v2")[1]["definitions"]), "published"), run(line))
+    case(line, published, run(line))
+NESTED = {"dynamographdeploymentrequests": "spec.profilingConfig.configMapRef", "cudaexperiments": "spec.volumes.configMap.items",
+          "workloadprofiles": "status.placement.nodes.breakdown", "algorithmprofilings": "status.results.sizes.error",
+          "algorithmcomparisons": "status.comparison.pairs"}
+for plural in sorted(crd.plural for crd in OURS):
+    for line in (f"explain {plural}", f"explain {plural}.{NESTED[plural]}"):
+        case(line, published, run(line))
+case("explain dynamographdeploymentrequests --recursive", published, run("explain dynamographdeploymentrequests --recursive"))
 
 
 def fields(text):

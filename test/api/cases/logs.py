@@ -14,7 +14,7 @@ def shell(script, **more):
 
 
 def phase(t, name, *wanted):
-    t.until(lambda: t.quietly("GET", f"pods/{name}")[1].get("status", {}).get("phase") in wanted, f"{name} {wanted}", 60)
+    t.until(lambda: t.quietly("GET", f"pods/{name}")[1].get("status", {}).get("phase") in wanted, f"{name} {wanted}", 300)
 
 
 def ended(t, name, spec, then):
@@ -54,5 +54,38 @@ case("of an init container", lambda t: ended(t, "p", {**shell("echo main"), "ini
 case("of a container that is not there", lambda t: ended(t, "p", shell("true"), lambda t: t.kubectl("logs p -c none")))
 case("of a pod that is not there", lambda t: t.kubectl("logs none"))
 case("an exit code and a message", lambda t: ended(t, "p", shell("echo why > /dev/termination-log; exit 3"), lambda t: t.get("pods/p", only=state)))
-case("a job's log", lambda t: (t.kubectl("create job j --image=localhost/busybox:1 -- sh -c 'echo from a job'"), t.kubectl(
-    "wait --for=condition=complete job/j --timeout=60s"), t.kubectl("logs job/j")))
+case("a job's log", lambda t: (t.kubectl("create job j --image=localhost/busybox:1 -- sh -c 'echo from a job'"), t.until(
+    lambda: t.quietly("GET", "jobs/j")[1].get("status", {}).get("succeeded"), "its end", 300), t.kubectl(
+        "wait --for=condition=complete job/j --timeout=60s"), t.kubectl("logs job/j")))
+
+
+def placed(title, then, **spec):
+    logs(title, lambda t: (t.quietly("POST", "pods", pod("p", shell("true", **spec))), then(t)))
+
+
+def affinity(**term):
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}}
+
+
+def unschedulable(t):
+    def told(pod_now):
+        return [[c["type"], c["status"], c.get("reason"), c.get("message")] for c in pod_now["status"].get("conditions") or []]
+
+    t.until(lambda: told(t.quietly("GET", "pods/p")[1]), "told")
+    t.get("pods/p", only=lambda v: [v["status"]["phase"], told(v)])
+
+
+def runs(t):
+    phase(t, "p", "Succeeded", "Failed")
+    t.get("pods/p", only=lambda v: v["status"]["phase"])
+
+
+placed("a node selector that no node has", unschedulable, nodeSelector={"none": "such"})
+placed("a required affinity that no node has", unschedulable, **affinity(matchExpressions=[{"key": "none", "operator": "In", "values": ["such"]}]))
+placed("a required affinity to a node that there is not", unschedulable, **affinity(matchFields=[
+    {"key": "metadata.name", "operator": "In", "values": ["no-such-node"]}]))
+placed("a required affinity that holds", runs, **affinity(matchExpressions=[
+    {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}, {"key": "none", "operator": "DoesNotExist"}]))
+placed("another scheduler's pod stays where it is", lambda t: (
+    t.quietly("POST", "pods", pod("q", shell("true"))), phase(t, "q", "Succeeded", "Failed"),
+    t.get("pods/p", only=lambda v: [v["spec"].get("nodeName"), v["status"]])), schedulerName="by-hand")

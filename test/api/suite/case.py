@@ -188,7 +188,7 @@ class T:
     def delete(self, path, body=None, **more):
         return self.step("DELETE", path, body, **more)
 
-    def wait(self, path, condition, what, seconds=30, only=None):
+    def wait(self, path, condition, what, seconds=90, only=None):
         """Reads PATH until CONDITION(status, body) holds, then records what was read last."""
         deadline = time.monotonic() + seconds
         while True:
@@ -201,7 +201,7 @@ class T:
             time.sleep(0.03)
         return self.get(path, only=only)
 
-    def until(self, condition, what, seconds=30):
+    def until(self, condition, what, seconds=90):
         """Waits for CONDITION(), without recording anything but that it did not come."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -210,7 +210,7 @@ class T:
                 return
             time.sleep(0.03)
 
-    def gone(self, path, seconds=30):
+    def gone(self, path, seconds=90):
         """Waits until PATH is 404, and records that answer."""
         return self.wait(path, lambda status, _: status == 404, f"{path} gone", seconds)
 

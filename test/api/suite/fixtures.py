@@ -2,8 +2,13 @@
 
 import concurrent.futures
 import contextlib
+import glob
 import json
+import os
+import re
 import time
+
+from sonde_test import ROOT
 
 from .case import T, definition
 
@@ -100,8 +105,21 @@ CUSTOM = {
 }
 
 
+class Shipped:
+    """The definition of one of our own kinds, as it is shipped."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as f:
+            self.text = f.read()
+        self.group, self.plural, self.kind = (re.search(rf"(?m)^  +{key}: *(\S+)$", self.text)[1] for key in ("group", "plural", "kind"))
+
+
+# They stay: a cluster that tests share has them for all.
+OURS = [Shipped(path) for path in sorted(glob.glob(os.path.join(ROOT, "deploy", "crds", "*.yaml")))]
+
+
 class Fixtures:
-    """Makes CUSTOM on both sides before the cases run, and removes all definitions of this run after them."""
+    """Makes CUSTOM and OURS on both sides before the cases run, and removes all definitions of this run after them."""
 
     def __init__(self, suite):
         self._suite = suite
@@ -113,6 +131,8 @@ class Fixtures:
         t = T(side, "none", self._suite)
         for plural, crd in CUSTOM.items():
             side.call("POST", PATH, t.fill(json.dumps(crd)))
+        for crd in OURS:
+            side.call("POST", PATH, crd.text.encode(), "application/yaml")
         for plural in CUSTOM:
             deadline = time.monotonic() + 30
             while time.monotonic() < deadline and side.call("GET", t.fill(f"/apis/$GROUP/v1/{plural}"))[0] != 200:
@@ -125,8 +145,10 @@ class Fixtures:
     @staticmethod
     def _discovered(side, t):
         """kubectl remembers what it finds for minutes."""
-        status, found = side.call("GET", t.fill("/apis/$GROUP/v1"))
-        return status == 200 and {r["name"] for r in found["resources"]} >= set(CUSTOM)
+        wanted = [(t.fill("/apis/$GROUP/v1"), plural) for plural in CUSTOM]
+        wanted += [(f"/apis/{crd.group}/v1alpha1", crd.plural) for crd in OURS]
+        found = {path: side.call("GET", path)[1] or {} for path in {path for path, _ in wanted}}
+        return all(plural in [r["name"] for r in found[path].get("resources") or []] for path, plural in wanted)
 
     def make(self):
         with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -52,11 +52,18 @@ TABLE = [
      "as servers since 1.24 say it; 1.20 says `spec.tags`"),
     ("the list of all paths in the answer to a path that is nothing", "404 alone"),
     ("conversion webhooks of CustomResourceDefinitions", "422: there is nobody to call"),
+    ("scopes of resource quotas", "422: what a quota counts by scope is nothing that one machine needs"),
+    ("probes and lifecycle hooks of containers, required affinity to other pods, spreading",
+     "stored, and passed over by the node (a container that runs is ready), which names them in a Warning event `FieldsIgnored` of"
+     " the pod"),
     ("`+sonde` in the server's version", "so that nobody takes it for a cluster; the numbers before it are equal"),
     ("answers in YAML", "406: JSON is what every client asks for; bodies may be YAML"),
     ("protobuf bodies",
      "answers are JSON, which every client accepts; a request body in protobuf (`kubectl create configmap` and the like of"
      " kubectl 1.32 and later) is 415 with what to do instead"),
+    ("watches that begin with what is there (`sendInitialEvents`)",
+     "1.20 does not know the option and passes over it; the engine does as servers with WatchList do (since 1.27), in its events"
+     " and its refusals, which `test/local/watch-list.py` checks against what those servers' validation and watch cache say"),
 ]
 
 
