@@ -1,5 +1,10 @@
 #!/usr/bin/python3
-"""1 000 live streams on loopback: what they cost the server, and how soon a change has reached all of them (bar: 250 ms)."""
+"""1 000 live streams on loopback: what they cost the server, and how soon a change has reached all of them.
+
+The bar is 250 ms in every round, the worst one included. A round before them warms up and is not counted: with it the server
+asks for the first time what the caller may see. One round comes after so long a silence that the server has to ask again. All
+streams have one token, as the embedded engine knows no other.
+"""
 
 import os
 import selectors
@@ -13,6 +18,7 @@ from sonde_test import Engine, wait
 CLIENTS = int(os.environ.get("SSE_CLIENTS", "1000"))
 BAR = 0.250
 ROUNDS = 15
+SILENCE = 11  # what a caller may see is remembered for 10 s
 AP = "/apis/dprofiler.io/v1alpha1/namespaces/default/algorithmprofilings"
 
 
@@ -54,6 +60,17 @@ def reached(streams, mark):
     return min(times), max(times)
 
 
+def change(api, streams, name):
+    """How long it takes from a write's beginning until all STREAMS have it."""
+    began = time.monotonic()
+    status, _ = api.post(AP, {"apiVersion": "dprofiler.io/v1alpha1", "kind": "AlgorithmProfiling", "metadata": {"name": name},
+                              "spec": {"algorithmName": "quick_sort", "inputSize": 10, "suspend": True}})
+    assert status == 201
+    _, last = reached(streams, b'"name":"%s"' % name.encode())
+    wait(lambda: api.get(f"{AP}/{name}")[1].get("status"), 60)
+    return last - began
+
+
 def main():
     with Engine("--no-fsync", "--page-listen", "127.0.0.1:0") as engine:
         page = engine.process.expect(r"page: http://([\d.]+):(\d+)/#t=(\S+)", 60)
@@ -62,26 +79,19 @@ def main():
         before = rss(pid)
         streams = [connect(address, token) for _ in range(CLIENTS)]
         after = rss(pid)
-        took = []
-        for i in range(ROUNDS):
-            began = time.monotonic()
-            status, _ = api.post(AP, {"apiVersion": "dprofiler.io/v1alpha1", "kind": "AlgorithmProfiling",
-                                      "metadata": {"name": f"change-{i}"},
-                                      "spec": {"algorithmName": "quick_sort", "inputSize": 10, "suspend": True}})
-            assert status == 201
-            _, last = reached(streams, b'"name":"change-%d"' % i)
-            took.append(last - began)
-            wait(lambda i=i: api.get(f"{AP}/change-{i}")[1].get("status"), 60)
-        end = rss(pid)
-        took.sort()
-        print(f"{CLIENTS} streams: server {before:.1f} MiB before, {after:.1f} MiB with them, {end:.1f} MiB after {ROUNDS} changes "
+        warm_up, *took = [change(api, streams, f"change-{i}") for i in range(1 + ROUNDS)]
+        time.sleep(SILENCE)
+        asked = change(api, streams, "after-silence")
+        end, took = rss(pid), sorted(took)
+        print(f"{CLIENTS} streams: server {before:.1f} MiB before, {after:.1f} MiB with them, {end:.1f} MiB after {2 + ROUNDS} changes "
               f"({(end - before) * 1024 / CLIENTS:.1f} KiB a stream)")
-        print(f"from the write's beginning until all have it: median {took[len(took) // 2] * 1000:.0f} ms, worst "
-              f"{took[-1] * 1000:.0f} ms; the bar is {BAR * 1000:.0f} ms")
+        print(f"from the write's beginning until all have it, {ROUNDS} rounds: median {took[len(took) // 2] * 1000:.0f} ms, worst "
+              f"{took[-1] * 1000:.0f} ms; after {SILENCE} s of silence {asked * 1000:.0f} ms; the bar is {BAR * 1000:.0f} ms for each "
+              f"(warm-up, not counted: {warm_up * 1000:.0f} ms)")
         for s in streams:
             s.close()
-        if took[len(took) // 2] > BAR:
-            sys.exit("bench-sse: too slow")
+        if max(took[-1], asked) > BAR:
+            sys.exit("bench-sse: the worst round is too slow")
 
 
 main()

@@ -3,12 +3,14 @@
 /*
  * A caller is a token. What its owner may list is asked for once for each kind and namespace, and remembered for 10 s; whoever
  * wants to know the same meanwhile waits for the same answer. For a caller who may not list a kind everywhere, the
- * namespaces that have something of it are asked for one by one.
+ * namespaces that have something of it are asked for one by one. That a token is not valid is remembered as long.
  */
 #define GRANT_LIVES (10 * USEC_PER_SEC)
 #define SWEEP_EVERY (30 * USEC_PER_SEC)
 
-enum { GRANT_KEY_MAX = 2 + 64, KIND_NONE = 'z' - 'a' };
+enum { GRANT_KEY_MAX = 2 + 64, KIND_NONE = 'z' - 'a', CALLERS_MAX = 4096, ROUNDS_MAX = 8 };
+
+static const char NOT_VALID[] = "the token is not valid, or not any more";
 
 static const struct kube_type REVIEW = {"authorization.k8s.io",    "v1",  "selfsubjectaccessreviews",
                                         "SelfSubjectAccessReview", false, false};
@@ -27,6 +29,7 @@ struct caller {
         struct web *web;
         unsigned holders;
         usec_t used;
+        usec_t refused_until; /* it is no token as far as is known */
         struct map grants;
         struct list streams;
         struct map late; /* of stream.c */
@@ -82,6 +85,14 @@ static bool grant_fresh(const struct grant *g)
 
 static void ask_step(struct ask *ask);
 
+static void fail(struct ask *ask, int status, const char *detail)
+{
+        if (ask->status)
+                return;
+        ask->status = status;
+        snprintf(ask->detail, sizeof(ask->detail), "%s", detail);
+}
+
 static void tell(struct grant *g)
 {
         struct ask **waits = g->waits.v;
@@ -92,10 +103,8 @@ static void tell(struct grant *g)
         for (size_t i = 0; i < n; i++) {
                 struct ask *ask = waits[i];
 
-                if (g->status && !ask->status) {
-                        ask->status = g->status;
-                        snprintf(ask->detail, sizeof(ask->detail), "%s", g->detail);
-                }
+                if (g->status)
+                        fail(ask, g->status, g->detail);
                 if (--ask->waits == 0)
                         ask_step(ask);
         }
@@ -105,25 +114,25 @@ static void tell(struct grant *g)
 static void take_answer(struct grant *g, const struct kube_answer *answer, const struct err *err)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct caller *c = g->caller;
         const struct json *review;
 
         free(g->detail);
         g->detail = NULL;
         g->status = 0;
         g->yes = false;
+        g->at = loop_now(c->web->loop);
+        g->known = !err || err->code == E_FORBIDDEN; /* who may not even ask may not list either */
         if (!err) {
                 review = json_parse(&a, answer->body, NULL, NULL);
                 g->yes = json_bool(json_at(review, "status"), "allowed", false);
-                g->known = true;
-                g->at = loop_now(g->caller->web->loop);
-        } else if (err->code == E_FORBIDDEN) { /* who may not even ask may not list either */
-                g->known = true;
-                g->at = loop_now(g->caller->web->loop);
-        } else {
-                g->known = false;
-                g->status = err->code == E_AUTH ? 401 : err->code == E_TIMEOUT ? 504 : 502;
-                g->detail = err->code == E_AUTH ? xstrdup("the token is not valid, or not any more")
-                                                : xasprintf("the API server cannot be asked: %s", err->text);
+        } else if (err->code == E_AUTH) {
+                c->refused_until = usec_add(g->at, GRANT_LIVES);
+                g->status = 401;
+                g->detail = xstrdup(NOT_VALID);
+        } else if (!g->known) {
+                g->status = err->code == E_TIMEOUT ? 504 : 502;
+                g->detail = xasprintf("the API server cannot be asked: %s", err->text);
         }
 }
 
@@ -163,8 +172,14 @@ static void review(struct grant *g, size_t kind, const char *ns)
 
 static void want(struct ask *ask, size_t kind, const char *ns)
 {
-        struct grant *g = grant_of(ask->caller, kind, ns);
+        struct caller *c = ask->caller;
+        struct grant *g;
 
+        if (loop_now(c->web->loop) < c->refused_until) {
+                fail(ask, 401, NOT_VALID);
+                return;
+        }
+        g = grant_of(c, kind, ns);
         if (grant_fresh(g))
                 return;
         *vec_push(&g->waits) = ask;
@@ -178,13 +193,20 @@ static void want_everywhere(struct ask *ask)
         for (size_t i = 0; kinds_at(i); i++)
                 if (ask->kinds & 1u << i)
                         want(ask, i, ask->ns);
+        if (ask->kinds & 1u << KIND_NONE)
+                want(ask, KIND_NONE, "");
+}
+
+static bool allowed(const struct caller *c, size_t kind, const char *ns)
+{
+        const struct grant *g = grant_find(c, kind, ns);
+
+        return g && grant_fresh(g) && g->yes;
 }
 
 void ask_want(struct ask *ask, size_t kind, const char *ns)
 {
-        const struct grant *all = grant_find(ask->caller, kind, NULL);
-
-        if ((ask->kinds & 1u << kind) && !(all && all->yes))
+        if ((ask->kinds & 1u << kind) && !allowed(ask->caller, kind, NULL))
                 want(ask, kind, ns);
 }
 
@@ -204,14 +226,21 @@ static void want_cached(struct ask *ask)
         }
 }
 
-/* The next step once nothing is waited for. */
+/*
+ * The next step once nothing is waited for: all that is wanted is looked at again, as some of it may have grown old meanwhile,
+ * so that in the end all of it counts at once.
+ */
 static void ask_step(struct ask *ask)
 {
         if (ask->asking || ask->waits)
                 return;
-        if (!ask->status && !ask->ns && !ask->by_namespace) {
-                ask->by_namespace = ask->asking = true;
-                (ask->each ? ask->each : want_cached)(ask);
+        if (!ask->status && ask->rounds++ == ROUNDS_MAX)
+                fail(ask, 504, "the API server takes too long to say what you may see");
+        if (!ask->status) {
+                ask->asking = true;
+                want_everywhere(ask);
+                if (!ask->waits && !ask->status && !ask->ns)
+                        (ask->each ? ask->each : want_cached)(ask);
                 ask->asking = false;
                 if (ask->waits)
                         return;
@@ -221,37 +250,31 @@ static void ask_step(struct ask *ask)
 
 void caller_ask(struct ask *ask)
 {
-        ask->asking = true;
         if (!ask->ns)
                 ask->ns = ask->web->ns; /* there is nothing of any other */
-        want_everywhere(ask);
-        ask->asking = false;
+        ask->rounds = 0;
         ask_step(ask);
 }
 
 void caller_check(struct ask *ask)
 {
         ask->ns = "";
-        ask->asking = true;
-        want(ask, KIND_NONE, "");
-        ask->asking = false;
-        ask_step(ask);
+        ask->kinds = 1u << KIND_NONE;
+        caller_ask(ask);
 }
 
 /* ---- what is known */
 
 bool caller_sees(const struct caller *c, size_t kind, const char *ns)
 {
-        const struct grant *all = grant_find(c, kind, NULL), *one = grant_find(c, kind, ns);
-
-        return (all && all->known && all->yes) || (one && one->known && one->yes);
+        return allowed(c, kind, NULL) || allowed(c, kind, ns);
 }
 
 int caller_may(struct caller *c, size_t kind, const char *ns)
 {
         const struct grant *all = grant_find(c, kind, NULL), *one = grant_find(c, kind, ns);
 
-        if ((all && grant_fresh(all) && all->yes) || (one && grant_fresh(one) && one->yes))
+        if (caller_sees(c, kind, ns))
                 return 1;
         return one && grant_fresh(one) && (c->web->ns || (all && grant_fresh(all))) ? 0 : -1;
 }
@@ -272,19 +295,45 @@ static void caller_free(struct caller *c)
         free(c);
 }
 
-/* What nobody holds is forgotten once its grants are old. */
-static void on_sweep(struct timer *t)
+/* Those whom nobody holds for so long. */
+static void forget_idle(struct web *w, usec_t age)
 {
-        struct web *w = CONTAINER_OF(t, struct web, sweep);
         VEC(struct caller *) old = {0};
         struct caller *c;
 
         map_foreach (i, &w->callers, c)
-                if (!c->holders && usec_sub(loop_now(w->loop), c->used) >= GRANT_LIVES)
+                if (!c->holders && usec_sub(loop_now(w->loop), c->used) >= age)
                         *vec_push(&old) = c;
         vec_foreach (one, &old)
                 caller_free(*one);
         vec_done(&old);
+}
+
+/* Whoever holds the caller: what is old does not count, and is asked for again. */
+static void forget_grants(struct caller *c)
+{
+        VEC(struct grant *) old = {0};
+        struct grant *g;
+
+        map_foreach (i, &c->grants, g)
+                if (!g->asking && !grant_fresh(g))
+                        *vec_push(&old) = g;
+        vec_foreach (one, &old) {
+                map_remove(&c->grants, str_of((*one)->key));
+                grant_free(*one);
+        }
+        vec_done(&old);
+}
+
+/* Their grants are old by then. */
+static void on_sweep(struct timer *t)
+{
+        struct web *w = CONTAINER_OF(t, struct web, sweep);
+        struct caller *c;
+
+        forget_idle(w, GRANT_LIVES);
+        map_foreach (i, &w->callers, c)
+                forget_grants(c);
         if (w->callers.n)
                 timer_after(&w->sweep, SWEEP_EVERY);
 }
@@ -297,6 +346,8 @@ struct caller *caller_get(struct web *w, struct str token)
         sha256_hex(token, hash);
         c = map_get(&w->callers, str_of(hash));
         if (!c) {
+                if (w->callers.n >= CALLERS_MAX) /* somebody tries tokens */
+                        forget_idle(w, 0);
                 c = xcalloc(1, sizeof(*c));
                 c->web = w;
                 c->token = xstrndup(token.p, token.n);

@@ -6,10 +6,18 @@ static const char JSON_TYPE[] = "application/json";
 
 static void on_abandon(void *arg)
 {
-        ((struct call *)arg)->ex = NULL;
+        struct call *c = arg;
+
+        c->ex = NULL;
+        if (c->pieces) { /* nobody wants the rest, however long it is */
+                kube_cancel(TAKE_PTR(c->pieces));
+                call_free(c);
+        }
 }
 
-static void answer(struct call *c, int status, const char *content_type, struct str text)
+/* SHARED NULL: TEXT is the body. */
+static void answer(struct call *c, int status, const char *content_type, struct str text,
+                   struct http_text *shared)
 {
         const struct http_header headers[] = {
                 {STR("Content-Type"), str_of(content_type)},
@@ -18,16 +26,23 @@ static void answer(struct call *c, int status, const char *content_type, struct 
                 {STR("WWW-Authenticate"), STR("Bearer")},
         };
 
-        if (c->ex)
-                http_reply_headers(c->ex, status,
-                                   &(struct http_headers){headers, ARRAY_LEN(headers) - (status != 401)},
-                                   text);
+        const struct http_headers all = {headers, ARRAY_LEN(headers) - (status != 401)};
+
+        if (c->ex && shared)
+                http_reply_shared(c->ex, status, &all, shared);
+        else if (c->ex)
+                http_reply_headers(c->ex, status, &all, text);
         call_free(c);
 }
 
 void call_reply_text(struct call *c, int status, const char *content_type, struct str text)
 {
-        answer(c, status, content_type, text);
+        answer(c, status, content_type, text, NULL);
+}
+
+void call_reply_shared(struct call *c, const char *content_type, struct http_text *text)
+{
+        answer(c, 200, content_type, STR_NULL, text);
 }
 
 void call_reply(struct call *c, int status, const struct json *body)
@@ -35,7 +50,7 @@ void call_reply(struct call *c, int status, const struct json *body)
         _cleanup_(buf_done) struct buf text = BUF_INIT(SIZE_MAX);
 
         json_write(body, JSON_COMPACT, &text);
-        answer(c, status, JSON_TYPE, buf_str(&text));
+        answer(c, status, JSON_TYPE, buf_str(&text), NULL);
 }
 
 void call_fail(struct call *c, int status, const char *fmt, ...)
@@ -77,10 +92,18 @@ static void on_kube(void *arg, const struct kube_answer *from, const struct err 
 {
         struct call *c = arg;
 
+        c->pieces = NULL;
         if (c->ex)
                 c->next(c, from, err);
         else
                 call_free(c);
+}
+
+static void on_piece(void *arg, struct str piece)
+{
+        struct call *c = arg;
+
+        c->piece(c, piece);
 }
 
 void call_kube(struct call *c, const struct kube_request *request,
@@ -92,6 +115,19 @@ void call_kube(struct call *c, const struct kube_request *request,
         r.timeout = r.timeout ? r.timeout : KUBE_TIMEOUT;
         c->next = next;
         (void)kube_send(c->web->kube, &r, on_kube, c);
+}
+
+void call_kube_pieces(struct call *c, const struct kube_request *request,
+                      void (*piece)(struct call *c, struct str piece),
+                      void (*next)(struct call *c, const struct kube_answer *answer, const struct err *err))
+{
+        struct kube_request r = *request;
+
+        r.token = caller_token(c->caller);
+        r.timeout = r.idle_timeout = KUBE_TIMEOUT;
+        c->piece = piece;
+        c->next = next;
+        c->pieces = kube_stream(c->web->kube, &r, on_piece, on_kube, c);
 }
 
 struct json *call_object(struct call *c, const struct kube_answer *from)
@@ -123,6 +159,7 @@ static void destroy(struct defer *d)
         struct call *c = CONTAINER_OF(d, struct call, over);
 
         arena_wipe(&c->arena); /* a body may have held a token */
+        buf_done(&c->text);
         free(c);
 }
 

@@ -144,14 +144,52 @@ void serve_run_events(struct call *c)
         look_at(c, ask_events);
 }
 
-/* ---- what the workload wrote */
+/*
+ * ---- what the workload wrote: its end. A server that is asked for so many lines and so many bytes of them leaves out the newest,
+ * so that what is too much is left out here.
+ */
+
+/* One byte more than is told says whether a line begins there. */
+enum { LOG_KEPT = LOG_BYTES_MAX + 1 };
+
+static struct str last_bytes(struct str s, size_t n)
+{
+        return s.n > n ? str_n(s.p + (s.n - n), n) : s;
+}
+
+static void on_log_piece(struct call *c, struct str piece)
+{
+        struct buf *b = &c->text;
+
+        piece = last_bytes(piece, LOG_KEPT);
+        if (b->n + piece.n > b->max)
+                buf_consume(b, b->n - MIN(b->n, (size_t)LOG_KEPT));
+        buf_addstr(b, piece);
+}
+
+/* From a line's begin where there is one, else from a character's. */
+static struct str log_end(struct str s)
+{
+        const char *newline;
+
+        if (s.n <= LOG_BYTES_MAX)
+                return s;
+        s = last_bytes(s, LOG_KEPT);
+        newline = memchr(s.p, '\n', s.n);
+        if (newline && newline + 1 < s.p + s.n)
+                return last_bytes(s, s.n - (size_t)(newline + 1 - s.p));
+        s = last_bytes(s, LOG_BYTES_MAX);
+        for (int i = 0; i < 3 && ((unsigned char)s.p[0] & 0xC0) == 0x80; i++)
+                s = last_bytes(s, s.n - 1);
+        return s;
+}
 
 static void on_log(struct call *c, const struct kube_answer *answer, const struct err *err)
 {
         if (err)
                 call_fail_kube(c, answer, err);
         else
-                call_reply_text(c, 200, "text/plain; charset=utf-8", answer->body);
+                call_reply_text(c, 200, "text/plain; charset=utf-8", log_end(buf_str(&c->text)));
 }
 
 static void on_pods(struct call *c, const struct kube_answer *answer, const struct err *err)
@@ -174,12 +212,12 @@ static void on_pods(struct call *c, const struct kube_answer *answer, const stru
                 return;
         }
         kube_path(&path, &KUBE_POD, c->params[1], meta_str(pod, "name"), "log");
-        buf_printf(&path, "?tailLines=%lld&limitBytes=%d&container=",
-                   (long long)json_int(c->query, "tailLines", 500), LOG_BYTES_MAX);
+        buf_printf(&path, "?tailLines=%lld&container=", (long long)json_int(c->query, "tailLines", 500));
         buf_add_urlencoded(&path, str_of(container ? container : steer_container(pod)));
         r.path = buf_cstr(&path);
+        c->text = (struct buf)BUF_INIT(2 * LOG_KEPT);
         if (r.path)
-                call_kube(c, &r, on_log);
+                call_kube_pieces(c, &r, on_log_piece, on_log);
         else
                 call_fail_field(c, "query", "container", "Input should be a container's name");
 }
@@ -287,6 +325,22 @@ static const struct json *own_map(struct call *c, const struct detail *d, const 
         return streq(meta_controller_uid(map), meta_str(d->object, "uid")) ? map : NULL;
 }
 
+/* After its end a run has no status ConfigMap any more; how it came there is in the history, if that is kept. */
+static void on_kept_track(void *arg, const struct history_row *rows, size_t n, const struct err *err)
+{
+        struct call *c = arg;
+        struct detail *d = c->state;
+        struct json *row = n && !err ? history_row_json(rows, &c->arena) : NULL;
+        struct json *phases = json_remove(row, "phases");
+
+        if (phases)
+                json_set(&c->arena, d->answer, "track",
+                         json_build(&c->arena, "{'startedAt': %p, 'endedAt': %p, 'phases': %p}",
+                                    (void *)json_remove(row, "startedAt"),
+                                    (void *)json_remove(row, "finishedAt"), (void *)phases));
+        call_reply(c, 200, d->answer);
+}
+
 static void on_status_map(struct call *c, const struct kube_answer *answer, const struct err *err)
 {
         struct detail *d = c->state;
@@ -296,7 +350,12 @@ static void on_status_map(struct call *c, const struct kube_answer *answer, cons
         if (status.p)
                 json_set(&c->arena, d->answer, "status", json_parse(&c->arena, status, &FILE_LIMITS, NULL));
         json_set(&c->arena, d->answer, "track", track_rows(c, json_text(json_at(data, RUN_KEY_TRACK))));
-        call_reply(c, 200, d->answer);
+        if (json_at(d->answer, "track") || !c->web->cfg.history)
+                call_reply(c, 200, d->answer);
+        else
+                history_list(c->web->cfg.history,
+                             &(struct history_filter){.uid = meta_str(d->object, "uid"), .limit = 1},
+                             on_kept_track, c);
 }
 
 static void on_data_map(struct call *c, const struct kube_answer *answer, const struct err *err)
@@ -380,6 +439,7 @@ static void steer(struct call *c, struct detail *d)
         } else if (summary_over(&s)) {
                 call_fail(c, 409, "the run has ended (%s); rerun makes another one", s.phase);
         } else {
+                json_path_set(&c->arena, patch, "metadata.uid", json_string(&c->arena, s.uid));
                 r.body = str_of(json_print(&c->arena, patch));
                 call_kube(c, &r, on_steered);
         }

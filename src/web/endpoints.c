@@ -14,11 +14,13 @@ static const char *const tasks[] = {"feature_selection", "hyperparameter_tuning"
 #define NAMESPACE                                                                               \
         {                                                                                       \
                 "namespace", FIELD_STRING,                                                      \
+                        .label = true,                                                          \
                         .help = "of this namespace; without it, of all that the caller may see" \
         }
 #define INTO                                                                                     \
         {                                                                                        \
                 "namespace", FIELD_STRING,                                                       \
+                        .label = true,                                                           \
                         .help = "where it is made; without it, the API's own namespace: default" \
         }
 #define WAIT                                                                                           \
@@ -146,9 +148,11 @@ static const struct field frameworks_body[] = {
 #define RUN "/api/v1/runs/{resource}/{namespace}/{name}"
 
 const struct endpoint ENDPOINTS[] = {
-        {"GET", "/health", serve_health, "Whether it works; always 200", "Health", .open = true},
-        {"GET", "/ready", serve_ready, "Whether all is known; 503 until then", "Ready", .open = true},
-        {"GET", "/metrics", serve_metrics, "Prometheus metrics", "text/plain", .open = true},
+        {"GET", "/health", serve_health, "Whether it works; always 200", "Health", .open = true,
+         .plain = true},
+        {"GET", "/ready", serve_ready, "Whether all is known; 503 until then", "Ready", .open = true,
+         .plain = true},
+        {"GET", "/metrics", serve_metrics, "Prometheus metrics", "text/plain", .open = true, .plain = true},
         {"GET", "/api/v1/openapi.json", serve_openapi, "This description", "object", .open = true},
 
         {"GET", "/api/v1/session", serve_session, "Whether the token or the cookie is good", "Session",

@@ -24,7 +24,8 @@ struct kept {
 struct change {
         struct list node;
         size_t kind;
-        char *gone; /* uid of one that is not there any more */
+        char *before; /* its row before the first change, as streams have it; NULL: they may have none */
+        char *gone;   /* uid of one that is not there any more */
         char *ns;
         const char *name;
         char key[]; /* "KIND/NS/NAME" */
@@ -38,6 +39,7 @@ struct feed {
         struct list order;
         struct defer flush;
         struct timer forget;
+        struct object_metrics *objects; /* NULL: the operator has them */
         usec_t used;
         struct arena arena; /* for one row at a time */
 };
@@ -185,6 +187,7 @@ static void change_free(struct feed *f, struct change *c)
 {
         map_remove(&f->changes, str_of(c->key));
         list_remove(&c->node);
+        free(c->before);
         free(c->gone);
         free(c->ns);
         free(c);
@@ -193,12 +196,9 @@ static void change_free(struct feed *f, struct change *c)
 /* Most of what changes in an object does not change its row. */
 static bool looks_different(struct feed *f, const struct change *c)
 {
-        const struct source *s = &f->sources[c->kind];
-        const struct cache_entry *e = cache_get(s->cache, c->ns, c->name);
-        const struct kept *k = e ? map_get(&s->rows, str_of(e->uid)) : NULL;
-        _cleanup_(free_ptr) char *before = k ? xstrdup(k->row->text) : NULL;
+        const struct cache_entry *e = cache_get(f->sources[c->kind].cache, c->ns, c->name);
 
-        return e && !streq(before, feed_row(f, c->kind, e)->text);
+        return e && !streq(c->before, feed_row(f, c->kind, e)->text);
 }
 
 static void flush(struct defer *d)
@@ -216,7 +216,16 @@ static void flush(struct defer *d)
         }
 }
 
-static struct change *change_of(struct source *s, const struct cache_entry *e)
+/* Taken when the change is heard of: until flush() others look at the object, and the kept row is the new one then. */
+static char *row_before(const struct source *s, const struct cache_entry *before)
+{
+        const struct kept *k = before ? map_get(&s->rows, str_of(before->uid)) : NULL;
+
+        return k && streq(k->row->rv, before->rv) ? xstrdup(k->row->text) : NULL;
+}
+
+static struct change *change_of(struct source *s, const struct cache_entry *before,
+                                const struct cache_entry *e)
 {
         struct feed *f = s->feed;
         size_t ns = strlen(e->ns), name = strlen(e->name), n = 2 + ns + 1 + name + 1;
@@ -233,6 +242,7 @@ static struct change *change_of(struct source *s, const struct cache_entry *e)
                 return known;
         }
         c->kind = s->index;
+        c->before = row_before(s, before);
         c->ns = xstrndup(e->ns, ns);
         c->name = c->key + 3 + ns;
         list_init(&c->node);
@@ -245,14 +255,15 @@ static void on_change(void *arg, enum cache_change change, const struct cache_en
                       const struct cache_entry *after, bool initial)
 {
         struct source *s = arg;
+        const struct cache_entry *e = after ? after : before;
         struct feed *f = s->feed;
         struct change *c;
 
         if (before && (!after || !streq(before->uid, after->uid)))
                 forget_row(s, before->uid);
-        if (list_empty(&f->web->streams))
+        if (!e || list_empty(&f->web->streams))
                 return;
-        c = change_of(s, after ? after : before);
+        c = change_of(s, before, e);
         if (before && !c->gone && (!after || !streq(before->uid, after->uid)))
                 c->gone = xstrdup(before->uid);
         defer_run(f->web->loop, &f->flush, flush);
@@ -289,16 +300,27 @@ bool feed_ready(const struct feed *f, struct buf *why)
         return ok;
 }
 
+void feed_write_objects(struct feed *f, struct buf *out)
+{
+        if (f->objects)
+                object_metrics_write(f->objects, out);
+        else
+                operator_write_objects(f->web->cfg.op, out);
+}
+
 static void start_source(struct feed *f, struct source *s)
 {
         const struct web_config *cfg = &f->web->cfg;
-        struct cache_config cc = {.type = s->kind->type, .metrics = cfg->metrics};
+        struct cache_config cc = {
+                .type = s->kind->type, .ended = kinds_ended(s->kind->type), .metrics = cfg->metrics};
         struct reflector_config rc = {
                 .kube = cfg->kube, .ns = f->web->ns, .optional = true, .metrics = cfg->metrics};
 
         s->cache = cfg->op ? operator_cache(cfg->op, s->kind->type) : NULL;
         if (!s->cache) {
                 s->cache = rc.cache = cache_new(&cc);
+                if (f->objects)
+                        object_metrics_add(f->objects, s->cache);
                 s->reflector = reflector_new(&rc);
         }
         cache_listen(s->cache, on_change, s);
@@ -311,6 +333,9 @@ struct feed *feed_new(struct web *w)
         f->web = w;
         list_init(&f->order);
         timer_init(&f->forget, w->loop, on_forget);
+        if (!w->cfg.op)
+                f->objects = object_metrics_new(
+                        &(struct object_metrics_config){.clock = loop_clock(w->loop)});
         for (size_t i = 0; kinds_at(i); i++, f->n++) {
                 f->sources[i] = (struct source){.feed = f, .index = i, .kind = kinds_at(i)};
                 start_source(f, &f->sources[i]);
@@ -336,6 +361,7 @@ void feed_free(struct feed *f)
                 if (s->reflector)
                         cache_free(s->cache);
         }
+        object_metrics_free(f->objects);
         arena_done(&f->arena);
         free(f);
 }

@@ -71,6 +71,9 @@ static bool fits(const struct checked *c, const struct json *value)
         case FIELD_STRING:
                 if (!json_cstr(value))
                         return complain(c, "string_type", "Input should be a valid string");
+                if (c->field->label && *json_cstr(value) && !name_valid(NAME_LABEL, str_of(json_cstr(value))))
+                        return complain(c, "value_error",
+                                        "Input should be lower case letters, digits and '-', at most 63");
                 return !c->field->words || in_words(c, value);
         case FIELD_INTEGER:
                 if (!json_to_i64(value, &number))

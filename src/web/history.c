@@ -12,8 +12,9 @@ enum { LOOK_FURTHER = 10, ROWS_MAX = 10000 };
 struct looked {
         struct ask ask;
         struct call *call;
-        struct history_filter filter;
-        unsigned limit;
+        struct history_filter filter; /* its limit: how far back it is looked */
+        unsigned limit;               /* of what is told */
+        size_t n_read;
         struct json *rows; /* newest first */
         void (*next)(struct call *c, struct looked *l);
 };
@@ -40,6 +41,18 @@ static void want_rows(struct ask *ask)
         }
 }
 
+static void on_rows(void *arg, const struct history_row *rows, size_t n, const struct err *err);
+
+/* Who does not see all may have to look further back, where there is more. */
+static bool look_further(struct looked *l, size_t n_seen)
+{
+        if (n_seen >= l->limit || l->n_read < l->filter.limit || l->filter.limit >= ROWS_MAX)
+                return false;
+        l->filter.limit = MIN(l->filter.limit * LOOK_FURTHER, (unsigned)ROWS_MAX);
+        history_list(l->call->web->cfg.history, &l->filter, on_rows, l->call);
+        return true;
+}
+
 static void on_known(struct ask *ask)
 {
         struct looked *l = CONTAINER_OF(ask, struct looked, ask);
@@ -62,6 +75,8 @@ static void on_known(struct ask *ask)
                         json_append(seen, json_take(l->rows, row));
                 row = next;
         }
+        if (look_further(l, json_len(seen)))
+                return;
         l->rows = seen;
         l->next(c, l);
 }
@@ -79,11 +94,11 @@ static void on_rows(void *arg, const struct history_row *rows, size_t n, const s
                 call_fail(c, 503, "the history cannot be read: %s", err->text);
                 return;
         }
+        l->n_read = n;
         l->rows = json_array(&c->arena);
         for (size_t i = 0; i < n; i++)
                 json_append(l->rows, history_row_json(&rows[i], &c->arena));
         l->ask.each = want_rows;
-        l->ask.by_namespace = false;
         l->ask.done = on_known;
         caller_ask(&l->ask);
 }
@@ -92,12 +107,11 @@ static void want_none(struct ask *ask)
 {
 }
 
-/* Who does not see all may have to look further back. */
 static void on_asked(struct ask *ask)
 {
         struct looked *l = CONTAINER_OF(ask, struct looked, ask);
         struct call *c = l->call;
-        bool all = true, any = false;
+        bool any = false;
 
         if (!c->ex) {
                 call_free(c);
@@ -107,15 +121,13 @@ static void on_asked(struct ask *ask)
                 call_fail(c, ask->status, "%s", ask->detail);
                 return;
         }
-        for (size_t i = 0; kinds_at(i); i++) {
-                all = all && caller_sees(c->caller, i, l->filter.ns);
+        for (size_t i = 0; kinds_at(i); i++)
                 any = any || caller_sees(c->caller, i, l->filter.ns);
-        }
         if (l->filter.ns && !any) {
                 call_fail(c, 403, "you may not list runs in namespace '%s'", l->filter.ns);
                 return;
         }
-        l->filter.limit = all ? l->limit : MIN(l->limit * LOOK_FURTHER, (unsigned)ROWS_MAX);
+        l->filter.limit = l->limit;
         history_list(c->web->cfg.history, &l->filter, on_rows, c);
 }
 
@@ -174,6 +186,64 @@ void serve_history(struct call *c)
 
 /* ---- one series, run after run */
 
+struct trend {
+        const double *values, *inverse; /* the second: one over the first */
+        struct stats_change found[SERIES_MAX];
+        size_t n_found;
+};
+
+/*
+ * The detector tells that the last level is slower than one before it; it is faster where the reciprocals are "slower".
+ * Indexes count from the first value of all.
+ */
+static bool last_change(const struct trend *t, size_t from, size_t to, struct stats_change *ret)
+{
+        struct stats_change slower, faster;
+        bool is_slower = stats_change(t->values + from, to - from, 0, &slower) && slower.degraded;
+        bool is_faster = stats_change(t->inverse + from, to - from, 0, &faster) && faster.degraded;
+
+        if (is_slower && (!is_faster || slower.first_bad > faster.first_bad))
+                *ret = slower;
+        else if (is_faster)
+                *ret = (struct stats_change){.first_bad = faster.first_bad,
+                                             .good_from = faster.good_from,
+                                             .before = 1 / faster.before,
+                                             .after = 1 / faster.after,
+                                             .ratio = 1 / faster.ratio,
+                                             .low = 1 / faster.high,
+                                             .high = 1 / faster.low};
+        else
+                return false;
+        ret->first_bad += from;
+        ret->good_from += from;
+        return true;
+}
+
+/* All in [FROM, TO), the oldest first: that one, then those before and after it. */
+static void find_changes(struct trend *t, size_t from, size_t to)
+{
+        struct stats_change change;
+
+        if (!last_change(t, from, to, &change))
+                return;
+        find_changes(t, from, change.first_bad);
+        t->found[t->n_found++] = change;
+        find_changes(t, change.first_bad, to);
+}
+
+/* Each is told by the levels beside it, whatever came before and after those. */
+static void settle_changes(struct trend *t, size_t n)
+{
+        for (size_t i = 0; i < t->n_found; i++) {
+                size_t from = i ? t->found[i - 1].first_bad : 0;
+                size_t to = i + 1 < t->n_found ? t->found[i + 1].first_bad : n;
+                struct stats_change change;
+
+                if (last_change(t, from, to, &change) && change.degraded == t->found[i].degraded)
+                        t->found[i] = change;
+        }
+}
+
 static struct json *change_json(const struct stats_change *ch, struct arena *a)
 {
         return json_build(a,
@@ -183,6 +253,22 @@ static struct json *change_json(const struct stats_change *ch, struct arena *a)
                           (void *)json_double(a, ch->before), (void *)json_double(a, ch->after),
                           (void *)json_double(a, ch->ratio), (void *)json_double(a, ch->low),
                           (void *)json_double(a, ch->high));
+}
+
+static struct json *changes_json(const double *values, size_t n, struct arena *a)
+{
+        struct json *changes = json_array(a);
+        double *inverse = arena_new_array(a, double, n + 1);
+        struct trend *t = arena_new(a, struct trend);
+
+        for (size_t i = 0; i < n; i++)
+                inverse[i] = 1 / values[i];
+        *t = (struct trend){.values = values, .inverse = inverse};
+        find_changes(t, 0, n);
+        settle_changes(t, n);
+        for (size_t i = 0; i < t->n_found; i++)
+                json_append(changes, change_json(&t->found[i], a));
+        return changes;
 }
 
 static struct json *point_json(const struct json *row, const struct json *measure, struct arena *a)
@@ -204,11 +290,10 @@ static struct json *point_json(const struct json *row, const struct json *measur
 static void tell_trend(struct call *c, struct looked *l)
 {
         struct arena *a = &c->arena;
-        struct json *points = json_array(a), *changes = json_array(a);
+        struct json *points = json_array(a);
         size_t n = json_len(l->rows), at = 0;
         struct json **rows = arena_new_array(a, struct json *, n + 1);
         double *values = arena_new_array(a, double, n + 1);
-        struct stats_change change;
 
         json_foreach (row, l->rows)
                 rows[at++] = row;
@@ -221,11 +306,9 @@ static void tell_trend(struct call *c, struct looked *l)
                 json_append(points, point_json(rows[at], measure, a));
                 n++;
         }
-        if (stats_change(values, n, 0, &change) && change.degraded)
-                json_append(changes, change_json(&change, a));
         call_reply(c, 200,
                    json_build(a, "{'series': %s, 'points': %p, 'changes': %p}", said(c, "series"),
-                              (void *)points, (void *)changes));
+                              (void *)points, (void *)changes_json(values, n, a)));
 }
 
 void serve_trend(struct call *c)

@@ -18,7 +18,7 @@
 #include "kinds/kinds.h"
 #include "web/web.h"
 
-enum { BODY_MAX = 1 << 20, TOKEN_MAX = 16 << 10, PARAMS_MAX = 4 };
+enum { BODY_MAX = 1 << 20, TOKEN_MAX = 16 << 10, PARAMS_MAX = 4, COOKIE_NAME_MAX = 24 };
 
 struct call;
 struct caller;
@@ -42,6 +42,7 @@ struct field {
         int64_t least, most;   /* of integers, and of how many are in a list; most 0: no end; both 0: any */
         const char *otherwise; /* as JSON; NULL: it is left out */
         const char *const *words; /* those that are allowed; NULL ends; NULL: any */
+        bool label;               /* of a string: empty, or a name as namespaces have */
         const char *help;
 };
 
@@ -64,6 +65,7 @@ struct endpoint {
         const struct field *query, *body; /* NULL: none */
         int status;                       /* of success; 0: 200 */
         bool open;                        /* needs no token */
+        bool plain;                       /* nor TLS, where that is spoken: probes and scrapers go without */
 };
 
 extern const struct endpoint ENDPOINTS[]; /* ended by one without a method */
@@ -76,7 +78,7 @@ const struct endpoint *endpoint_find(struct str method, struct str path, const c
                                      const char **ret_allow, struct arena *a);
 
 /* openapi.c */
-struct json *openapi_document(struct arena *a);
+struct json *openapi_document(struct arena *a, const char *cookie);
 
 /* ---- server.c */
 
@@ -98,6 +100,8 @@ struct web {
         struct list calls;
         struct list streams;
         struct timer heartbeat;
+        struct http_text *metrics_text; /* the last that was told, NULL: none */
+        usec_t metrics_at;
 };
 
 /* Whether the text of a Host header names us. */
@@ -105,6 +109,13 @@ bool server_host_ok(const struct web *w, struct str host);
 /* The token of "Bearer X" or of the cookie; STR_NULL: there is none, or it cannot be one. */
 struct str server_token(const struct http_headers *headers);
 bool server_token_valid(struct str token);
+/* The cookie's, where the request's Host is asked: with the port, if it has one. OUT is returned. */
+const char *server_cookie_name(const struct http_headers *headers, char out[COOKIE_NAME_MAX]);
+
+/* ---- certificate.c */
+/* w->tls, or NULL where there is none to be. */
+int certificate_begin(struct web *w, struct err *err) _must_check_;
+void certificate_end(struct web *w);
 
 /* ---- call.c */
 
@@ -118,7 +129,10 @@ struct call {
         struct json *query, *body; /* as their tables have them */
         struct caller *caller;     /* NULL at those that need none */
         void (*next)(struct call *c, const struct kube_answer *answer, const struct err *err);
-        void *state; /* the endpoint's, in the arena */
+        void (*piece)(struct call *c, struct str piece);
+        struct kube_call *pieces; /* that comes in pieces; NULL: none is under way */
+        struct buf text;          /* what was kept of them; the endpoint sets its limit */
+        void *state;              /* the endpoint's, in the arena */
         struct timer timer;
         struct defer over; /* it is answered, and goes */
 };
@@ -130,6 +144,7 @@ void call_free(struct call *c);
 /* The answers; the call is over then. */
 void call_reply(struct call *c, int status, const struct json *body);
 void call_reply_text(struct call *c, int status, const char *content_type, struct str text);
+void call_reply_shared(struct call *c, const char *content_type, struct http_text *text);
 /* {"detail": TEXT} */
 void call_fail(struct call *c, int status, const char *fmt, ...) _printf_(3, 4);
 /* 422, with one complaint about a member. */
@@ -140,6 +155,10 @@ void call_fail_kube(struct call *c, const struct kube_answer *answer, const stru
 /* Sends it as the caller; NEXT with what came of it. */
 void call_kube(struct call *c, const struct kube_request *request,
                void (*next)(struct call *c, const struct kube_answer *answer, const struct err *err));
+/* The same for an answer that may be long: PIECE with each part of it, then NEXT. Once only, and not repeated. */
+void call_kube_pieces(struct call *c, const struct kube_request *request,
+                      void (*piece)(struct call *c, struct str piece),
+                      void (*next)(struct call *c, const struct kube_answer *answer, const struct err *err));
 /* The object in an answer, in the call's arena; NULL: it is none, and that is answered. */
 struct json *call_object(struct call *c, const struct kube_answer *answer);
 /* The {resource} of the path; NULL: there is no such kind, and that is answered. */
@@ -156,7 +175,8 @@ struct ask {
         /* Which namespaces are asked for, by ask_want(), where not all may be listed; NULL: those of the caches. */
         void (*each)(struct ask *ask);
         unsigned waits; /* reviews that are to come */
-        bool by_namespace, asking;
+        unsigned rounds;
+        bool asking;
         int status; /* 0: all is known; else the HTTP status of what went wrong */
         char detail[256];
         void (*done)(struct ask *ask);
@@ -174,7 +194,7 @@ void callers_done(struct web *w);
 void caller_ask(struct ask *ask);
 /* In `each`: this kind in this namespace is wanted to be known. */
 void ask_want(struct ask *ask, size_t kind, const char *ns);
-/* By what was asked last, however old: right after caller_ask(). */
+/* By what was told in the last 10 s: in DONE all that was asked for is. */
 bool caller_sees(const struct caller *c, size_t kind, const char *ns); /* ns NULL: all */
 /* Above 0: yes. 0: no. Below 0: it is not known any more, ask. */
 int caller_may(struct caller *c, size_t kind, const char *ns);
@@ -212,6 +232,9 @@ bool feed_concerns(const struct run_filter *filter, size_t kind, const char *ns)
 bool feed_passes(struct feed *f, const struct run_filter *filter, size_t kind, const struct cache_entry *e);
 /* [run, ...] of what passes and CALLER sees, the newest first. */
 void feed_list(struct feed *f, const struct run_filter *filter, const struct caller *caller, struct buf *out);
+
+/* What metrics_write() has not written of the requests. */
+void feed_write_objects(struct feed *f, struct buf *out);
 
 /* ---- stream.c: a run has changed, or is gone */
 void stream_changed(struct web *w, size_t kind, const char *ns, const char *name);

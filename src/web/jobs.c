@@ -192,6 +192,29 @@ struct waited {
 
 static void look_again(struct call *c, const struct kube_answer *answer, const struct err *err);
 
+/* Whether it is to be waited for longer; what was looked at for that is not kept, as it may be looked at for long. */
+static bool goes_on(const struct call *c, struct str text)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        const struct waited *w = c->state;
+        const struct json *object;
+        struct summary s;
+
+        if (!w->waits || !w->uid || loop_now(c->web->loop) >= w->until)
+                return false;
+        object = json_parse(&a, text, &KUBE_OBJECT_LIMITS, NULL);
+        if (!json_is(object, JSON_OBJECT))
+                return false;
+        summarize(w->kind, object, &a, &s);
+        return !summary_over(&s) && streq(s.uid, w->uid);
+}
+
+static void look_later(struct call *c)
+{
+        c->next = look_again;
+        timer_after(&c->timer, WAIT_STEP);
+}
+
 static void on_seen(struct call *c, const struct kube_answer *answer, const struct err *err)
 {
         struct waited *w = c->state;
@@ -202,21 +225,22 @@ static void on_seen(struct call *c, const struct kube_answer *answer, const stru
                 job_fail(c, answer, err);
                 return;
         }
+        if (goes_on(c, answer->body)) {
+                look_later(c);
+                return;
+        }
         object = call_object(c, answer);
         if (!object)
                 return;
         summarize(w->kind, object, &c->arena, &s);
-        if (!w->uid) {
+        if (w->waits && !w->uid) { /* it was just made */
                 w->ns = s.ns;
                 w->name = s.name;
                 w->uid = s.uid;
-        }
-        if (!w->waits || summary_over(&s) || !streq(s.uid, w->uid) || loop_now(c->web->loop) >= w->until) {
-                w->tell(c, object, &s);
+                look_later(c);
                 return;
         }
-        c->next = look_again;
-        timer_after(&c->timer, WAIT_STEP);
+        w->tell(c, object, &s);
 }
 
 static void look_again(struct call *c, const struct kube_answer *answer, const struct err *err)

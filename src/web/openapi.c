@@ -15,12 +15,14 @@ static const struct {
         {"Message", "message!:string"},
         {"Session", "authenticated!:boolean"},
         {"Eta", "low:string mid:string high:string"},
-        {"Run", "kind!:string resource!:string namespace!:string name!:string uid!:string life!:string "
-                "state!:string phase!:string phaseNumber:integer totalPhases:integer currentStep:integer "
-                "totalSteps:integer percent:number message:string reason:string sentence:string "
-                "queuePosition:string attempt:integer createdAt:string startedAt:string updatedAt:string "
-                "endedAt:string eta:Eta labels:object usage:object priority:integer notMoving:boolean "
-                "simulated:boolean deleting:boolean"},
+        {"Run",
+         "kind!:string resource!:string namespace!:string name!:string uid!:string life!:string "
+         "state!:string phase!:string phaseNumber:integer totalPhases:integer currentStep:integer "
+         "totalSteps:integer percent:number message:string bestSoFar:string reason:string sentence:string "
+         "queuePosition:string expectedStart:string attempt:integer createdAt:string startedAt:string "
+         "updatedAt:string "
+         "endedAt:string eta:Eta labels:object usage:object priority:integer notMoving:boolean "
+         "simulated:boolean deleting:boolean"},
         {"RunList", "items!:Run[]"},
         {"RunDetail", "run!:Run object!:object"},
         {"Event", "time:string? type!:string reason!:string message!:string count!:integer"},
@@ -32,9 +34,10 @@ static const struct {
         {"Measure",
          "series!:string algorithm!:string inputSize!:integer n!:integer seconds:number low:number "
          "high:number memoryBytes:number cpuCores:number cost:number"},
-        {"HistoryRow", "kind!:string namespace!:string name!:string uid!:string attempt!:integer "
-                       "outcome!:string startedAt:string finishedAt:string shape:string labels:object "
-                       "machine:object image:string specHash:string measures:Measure[] samples:any"},
+        {"HistoryRow",
+         "kind!:string namespace!:string name!:string uid!:string attempt!:integer "
+         "outcome!:string startedAt:string finishedAt:string shape:string labels:object "
+         "machine:object image:string specHash:string measures:Measure[] phases:TrackPhase[] samples:any"},
         {"HistoryList", "items!:HistoryRow[]"},
         {"Point", "uid!:string namespace!:string name!:string kind!:string attempt!:integer "
                   "finishedAt:string? value!:number low:number high:number"},
@@ -42,9 +45,10 @@ static const struct {
                    "ratio:number low:number high:number"},
         {"Trend", "series!:string points!:Point[] changes!:Change[]"},
         {"Waiting", "resource!:string namespace!:string name!:string position:integer? priority:integer "
+                    "expectedStart:string "
                     "since:string? reason:string?"},
         {"Quota", "namespace!:string name!:string hard:object used:object"},
-        {"Queue", "items!:Waiting[] limits!:object quotas:Quota[]"},
+        {"Queue", "items!:Waiting[] limits:object quotas:Quota[]"},
         {"Job", "id!:integer job_id!:string algorithm_name!:string input_size!:integer? parameters:object? "
                 "status!:string priority!:integer created_at!:string? updated_at!:string? started_at:string? "
                 "completed_at:string? worker_id:string? error_message:string? namespace!:string name!:string "
@@ -261,7 +265,7 @@ static struct json *operation(struct arena *a, const struct endpoint *e)
                           (void *)responses(a, e), (void *)(e->open ? json_array(a) : NULL));
 }
 
-struct json *openapi_document(struct arena *a)
+struct json *openapi_document(struct arena *a, const char *cookie)
 {
         struct json *paths = json_object(a), *components = json_object(a);
 
@@ -285,11 +289,14 @@ struct json *openapi_document(struct arena *a)
                 "kind, live; and the paths of dProfiler on the same resources.'}, 'security': "
                 "[{'bearer': []}, {'cookie': []}], 'paths': %p, 'components': {'schemas': %p, "
                 "'securitySchemes': {'bearer': {'type': 'http', 'scheme': 'bearer'}, 'cookie': {'type': "
-                "'apiKey', 'in': 'cookie', 'name': 'sonde_token'}}}}",
-                SONDE_VERSION, (void *)paths, (void *)components);
+                "'apiKey', 'in': 'cookie', 'name': %s}}}}",
+                SONDE_VERSION, (void *)paths, (void *)components, cookie);
 }
 
 void serve_openapi(struct call *c)
 {
-        call_reply(c, 200, openapi_document(&c->arena));
+        char cookie[COOKIE_NAME_MAX];
+
+        call_reply(c, 200,
+                   openapi_document(&c->arena, server_cookie_name(http_request_headers(c->ex), cookie)));
 }

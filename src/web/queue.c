@@ -14,15 +14,24 @@ struct waiting {
 
 /* ---- places that the operator knows exactly */
 
-static struct json *queued_json(const struct admission_queued *q, const struct kind *kind, struct arena *a)
+static struct json *time_json(struct arena *a, usec_t when)
 {
         char text[TIME_TEXT_MAX];
 
-        return json_build(a,
-                          "{'resource': %s, 'namespace': %s, 'name': %s, 'position': %zu, 'priority': %lld, "
-                          "'since': %s, 'reason': %s}",
-                          kind->label, q->ns, q->name, q->position, (long long)q->priority,
-                          time_format(q->since, text), q->reason);
+        return when ? json_string(a, time_format(when, text)) : NULL;
+}
+
+static struct json *queued_json(const struct admission_queued *q, const struct kind *kind, struct arena *a)
+{
+        char since[TIME_TEXT_MAX];
+        struct json *one = json_build(a,
+                                      "{'resource': %s, 'namespace': %s, 'name': %s, 'position': %zu, "
+                                      "'priority': %lld, 'since': %s, 'reason': %s}",
+                                      kind->label, q->ns, q->name, q->position, (long long)q->priority,
+                                      time_format(q->since, since), q->reason);
+
+        json_set(a, one, "expectedStart", time_json(a, q->starts));
+        return one;
 }
 
 static void add_queued(struct call *c, struct waiting *w, struct map *known)
@@ -51,21 +60,22 @@ static void add_told(struct call *c, struct waiting *w, size_t kind, const struc
         const struct json *queue = json_at(json_at(object, "status"), "queue");
         struct summary s;
         char text[TIME_TEXT_MAX];
+        struct json *one;
         uint64_t position;
 
         if (!queue || json_len(w->items) >= QUEUE_MAX)
                 return;
         summarize(kinds_at(kind), object, a, &s);
-        json_append(
-                w->items,
-                json_build(a,
-                           "{'resource': %s, 'namespace': %s, 'name': %s, 'position': %p, 'priority': "
-                           "%lld, 'since': %s, 'reason': %s}",
-                           kinds_at(kind)->label, s.ns, s.name,
-                           (void *)(s.queue && str_to_u64(str_of(s.queue), &position) ? json_u64(a, position)
-                                                                                      : json_null(a)),
-                           (long long)(s.priority >= 0 ? s.priority : ADMISSION_PRIORITY_DEFAULT),
-                           s.created ? time_format(s.created, text) : NULL, s.sentence));
+        one = json_build(a,
+                         "{'resource': %s, 'namespace': %s, 'name': %s, 'position': %p, 'priority': %lld, "
+                         "'since': %s, 'reason': %s}",
+                         kinds_at(kind)->label, s.ns, s.name,
+                         (void *)(s.queue && str_to_u64(str_of(s.queue), &position) ? json_u64(a, position)
+                                                                                    : json_null(a)),
+                         (long long)(s.priority >= 0 ? s.priority : ADMISSION_PRIORITY_DEFAULT),
+                         s.created ? time_format(s.created, text) : NULL, s.sentence);
+        json_set(a, one, "expectedStart", time_json(a, s.starts));
+        json_append(w->items, one);
 }
 
 static void add_others(struct call *c, struct waiting *w, const struct map *known)
@@ -93,12 +103,13 @@ static struct json *limit_json(unsigned limit, struct arena *a)
         return limit ? json_u64(a, limit) : json_null(a);
 }
 
+/* NULL: the operator, which has them, is another process. */
 static struct json *limits_json(const struct web *w, struct arena *a)
 {
         struct admission_limits limits;
 
         if (!w->cfg.op)
-                return json_object(a);
+                return NULL;
         limits = operator_limits(w->cfg.op);
         return json_build(a, "{'maxConcurrentRuns': %p, 'maxConcurrentRunsPerNamespace': %p}",
                           (void *)limit_json(limits.runs, a),

@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 
-enum { CONNECTIONS_DEFAULT = 4096, CERT_MAX = 256 << 10 };
-#define RELOAD         (60 * USEC_PER_SEC)
 #define STREAM_BACKLOG ((size_t)1 << 20)
 
 bool web_is_loopback(const char *listen)
@@ -73,7 +71,8 @@ bool server_host_ok(const struct web *w, struct str host)
 
 /* ---- Origin: who asks, where a browser does */
 
-static bool origin_ok(const struct http_headers *headers, struct str host)
+/* Who listens with TLS is at https; behind a proxy either may be. */
+static bool origin_ok(const struct web *w, const struct http_headers *headers, struct str host)
 {
         struct str origin = http_header(headers, "Origin"), rest;
 
@@ -82,7 +81,7 @@ static bool origin_ok(const struct http_headers *headers, struct str host)
         rest = origin;
         if (str_has_prefix(rest, STR("https://")))
                 rest = str_n(rest.p + 8, rest.n - 8);
-        else if (str_has_prefix(rest, STR("http://")))
+        else if (!w->tls && str_has_prefix(rest, STR("http://")))
                 rest = str_n(rest.p + 7, rest.n - 7);
         else
                 return false;
@@ -117,8 +116,25 @@ static struct str cookie_of(struct str cookies, struct str name)
         return STR_NULL;
 }
 
+/* Browsers keep cookies by host and not by port: without it two of us on one machine would sign each other's people out. */
+const char *server_cookie_name(const struct http_headers *headers, char out[COOKIE_NAME_MAX])
+{
+        struct str host = http_header(headers, "Host"), name = host_name(host);
+        const char *colon = host.n ? memrchr(host.p, ':', host.n) : NULL;
+        uint64_t port = 0;
+
+        /* that of an address in brackets is behind them */
+        if (colon && name.p && colon >= name.p + name.n &&
+            str_to_u64(str_n(colon + 1, (size_t)(host.p + host.n - colon - 1)), &port) && port <= UINT16_MAX)
+                snprintf(out, COOKIE_NAME_MAX, "sonde_token_%u", (unsigned)port);
+        else
+                snprintf(out, COOKIE_NAME_MAX, "sonde_token");
+        return out;
+}
+
 struct str server_token(const struct http_headers *headers)
 {
+        char name[COOKIE_NAME_MAX];
         struct str header = http_header(headers, "Authorization"), token;
 
         if (header.p) {
@@ -126,7 +142,7 @@ struct str server_token(const struct http_headers *headers)
 
                 token = str_case_eq(scheme, STR("Bearer")) ? str_trim(header) : STR_NULL;
         } else {
-                token = cookie_of(http_header(headers, "Cookie"), STR("sonde_token"));
+                token = cookie_of(http_header(headers, "Cookie"), str_of(server_cookie_name(headers, name)));
         }
         return server_token_valid(token) ? token : STR_NULL;
 }
@@ -170,7 +186,10 @@ static void on_request(void *arg, struct http_exchange *ex)
                 return;
         }
         e = endpoint_find(method, http_path(ex), params, &allow, &a);
-        if (!origin_ok(headers, host) || (e && !e->open && is_cross_site(headers))) {
+        if (w->tls && http_is_plain(ex) && !(e && e->plain)) {
+                refuse(ex, 426, STR("{\"detail\":\"this port speaks TLS; use https\"}"), "Upgrade",
+                       "TLS/1.2, HTTP/1.1");
+        } else if (!origin_ok(w, headers, host) || (e && !e->open && is_cross_site(headers))) {
                 refuse(ex, 403, STR("{\"detail\":\"requests of other sites' pages are refused\"}"), NULL,
                        NULL);
         } else if (!e) {
@@ -188,66 +207,21 @@ static void on_request(void *arg, struct http_exchange *ex)
 
 /* ---- life */
 
-static struct tls *read_certificate(const struct web *w, struct err *err)
-{
-        _cleanup_(buf_done) struct buf cert = BUF_INIT(CERT_MAX), key = BUF_INIT(CERT_MAX);
-        struct tls_config config = {.server = true};
-        struct tls *tls = NULL;
-
-        if (file_read(w->cert_file, &cert, err) == 0 && file_read(w->key_file, &key, err) == 0) {
-                config.cert = buf_str(&cert);
-                config.key = buf_str(&key);
-                tls = tls_new(&config, err);
-        }
-        if (key.p)
-                mem_wipe(key.p, key.n);
-        return tls;
-}
-
-/* It is renewed before it runs out; one that cannot be read is not better than the one that is there. */
-static void on_reload(struct timer *t)
-{
-        struct web *w = CONTAINER_OF(t, struct web, reload);
-        struct err err = ERR_INIT;
-        struct tls *tls = read_certificate(w, &err);
-
-        if (tls) {
-                http_server_set_tls(w->server, tls);
-                tls_unref(w->tls);
-                w->tls = tls;
-        } else {
-                LOG_WARN(loop_log(w->loop), "Cannot read the certificate of the API again", F_ERR(&err));
-        }
-        timer_after(&w->reload, RELOAD);
-}
-
 static int listen_on(struct web *w, struct err *err)
 {
         struct http_server_config config = {
                 .listen = w->cfg.listen,
                 .limits = {.body = BODY_MAX, .head = 32 << 10, .headers = 100},
-                .max_connections = w->cfg.max_connections ? w->cfg.max_connections : CONNECTIONS_DEFAULT,
+                .max_connections = w->cfg.max_connections ? w->cfg.max_connections : WEB_CONNECTIONS,
                 .backlog = STREAM_BACKLOG,
                 .on_request = on_request,
                 .arg = w,
         };
 
-        if (!!w->cfg.cert_file != !!w->cfg.key_file)
-                return err_set(err, E_CONFIG, "a certificate and its key belong together; give both files");
-        if (!w->loopback && !w->cfg.cert_file && !w->cfg.plain)
-                return err_set(
-                        err, E_CONFIG,
-                        "%s can be reached from other machines, and tokens would pass in clear; give a "
-                        "certificate and its key, or say that a proxy does the TLS",
-                        w->cfg.listen);
-        if (w->cfg.cert_file) {
-                w->cert_file = xstrdup(w->cfg.cert_file);
-                w->key_file = xstrdup(w->cfg.key_file);
-                config.tls = w->tls = read_certificate(w, err);
-                if (!w->tls)
-                        return -1;
-                timer_after(&w->reload, RELOAD);
-        }
+        if (certificate_begin(w, err) < 0)
+                return -1;
+        config.tls = w->tls;
+        config.or_plain = true; /* see on_request() */
         w->server = http_server_new(w->loop, &config, err);
         return w->server ? 0 : -1;
 }
@@ -255,14 +229,14 @@ static int listen_on(struct web *w, struct err *err)
 struct web *web_new(const struct web_config *config, struct err *err)
 {
         _cleanup_(web_free) struct web *w = xcalloc(1, sizeof(*w));
-        const struct kube_options options = {.user_agent = "sonde-web/" SONDE_VERSION, .max_connections = 32};
+        const struct kube_options options = {
+                .user_agent = "sonde-web/" SONDE_VERSION, .max_connections = 32, .metrics = config->metrics};
 
         w->cfg = *config;
         w->loop = config->loop;
         w->ns = xstrdup(config->ns);
         w->loopback = web_is_loopback(config->listen);
         list_init(&w->calls);
-        timer_init(&w->reload, w->loop, on_reload);
         streams_init(w);
         for (size_t i = 0; i < config->n_hosts; i++)
                 *vec_push(&w->hosts) = xstrdup(config->hosts[i]);
@@ -282,7 +256,6 @@ void web_free(struct web *w)
 
         if (!w)
                 return;
-        timer_cancel(&w->reload);
         http_server_free(w->server);
         kube_free(w->kube); /* what is under way does not come back */
         streams_done(w);
@@ -290,15 +263,19 @@ void web_free(struct web *w)
                 call_free(CONTAINER_OF(node, struct call, node));
         callers_done(w);
         feed_free(w->feed);
+        http_text_unref(w->metrics_text);
         kube_config_done(&w->bare);
-        tls_unref(w->tls);
+        certificate_end(w);
         vec_foreach (host, &w->hosts)
                 free(*host);
         vec_done(&w->hosts);
-        free(w->cert_file);
-        free(w->key_file);
         free(w->ns);
         free(w);
+}
+
+bool web_has_tls(const struct web *w)
+{
+        return w->tls != NULL;
 }
 
 uint16_t web_port(const struct web *w)

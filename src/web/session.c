@@ -6,7 +6,9 @@ enum { COOKIE_MAX = 3800 }; /* browsers take 4096 with all that is around it */
 
 static void reply_cookie(struct call *c, const char *token, bool ends)
 {
-        const char *cookie = arena_printf(&c->arena, "sonde_token=%s" COOKIE_WORDS "%s%s", token,
+        char name[COOKIE_NAME_MAX];
+        const char *cookie = arena_printf(&c->arena, "%s=%s" COOKIE_WORDS "%s%s",
+                                          server_cookie_name(http_request_headers(c->ex), name), token,
                                           ends ? "; Max-Age=0" : "", c->web->tls ? "; Secure" : "");
         const struct http_header headers[] = {{STR("Set-Cookie"), str_of(cookie)},
                                               {STR("Cache-Control"), STR("no-store")}};

@@ -19,12 +19,12 @@ struct stream {
         struct arena arena; /* of the filter */
 };
 
-/* A change that waits until it is known whether its caller may see it. */
+/* A change that waits until it is known whether its caller may see it; or a caller that waits to be known still. */
 struct late {
         struct ask ask;
         size_t kind;
         char *ns, *name, *gone;
-        char key[]; /* "KIND/NS/NAME" */
+        char key[]; /* "KIND/NS/NAME", or "token" */
 };
 
 /* ---- life */
@@ -43,20 +43,14 @@ static void on_close(void *arg)
         stream_free(arg);
 }
 
-static void on_heartbeat(struct timer *t)
+static struct late *late_new(struct caller *c, const char *key)
 {
-        struct web *w = CONTAINER_OF(t, struct web, heartbeat);
+        size_t size = strlen(key) + 1;
+        struct late *l = xcalloc(1, sizeof(*l) + size);
 
-        list_foreach_safe (node, &w->streams)
-                http_stream_write(CONTAINER_OF(node, struct stream, node)->ex, STR(":\n\n"));
-        if (!list_empty(&w->streams))
-                timer_after(&w->heartbeat, HEARTBEAT);
-}
-
-void streams_init(struct web *w)
-{
-        list_init(&w->streams);
-        timer_init(&w->heartbeat, w->loop, on_heartbeat);
+        memcpy(l->key, key, size);
+        map_put(caller_late(c), str_of(l->key), l);
+        return l;
 }
 
 static void late_free(struct late *l)
@@ -74,6 +68,7 @@ void streams_done(struct web *w)
 
         timer_cancel(&w->heartbeat);
         while (!list_empty(&w->streams))
+                /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it does not see that one that is freed leaves the list */
                 stream_free(CONTAINER_OF(w->streams.next, struct stream, node));
         map_foreach (i, &w->callers, c) {
                 struct late *l;
@@ -191,20 +186,17 @@ static void wait_for(struct caller *c, const struct news *n)
 {
         _cleanup_(free_ptr) char *key = xasprintf("%zu/%s/%s", n->kind, n->ns, n->name);
         struct late *l = map_get(caller_late(c), str_of(key));
-        size_t size = strlen(key) + 1;
 
         if (l) { /* the last state wins */
                 if (n->gone && !l->gone)
                         l->gone = xstrdup(n->gone);
                 return;
         }
-        l = xcalloc(1, sizeof(*l) + size);
-        memcpy(l->key, key, size);
+        l = late_new(c, key);
         l->kind = n->kind;
         l->ns = xstrdup(n->ns);
         l->name = xstrdup(n->name);
         l->gone = xstrdup(n->gone);
-        map_put(caller_late(c), str_of(l->key), l);
         l->ask = (struct ask){.web = n->web,
                               .caller = caller_ref(c),
                               .kinds = 1u << n->kind,
@@ -268,6 +260,49 @@ void stream_gone(struct web *w, size_t kind, const char *ns, const char *name, c
                          .end = BUF_INIT(TEXT_MAX)};
 
         spread(&n);
+}
+
+/* ---- the heartbeat, at which tokens are looked at again, as there may be no change for long */
+
+static void on_checked(struct ask *ask)
+{
+        struct late *l = CONTAINER_OF(ask, struct late, ask);
+        struct caller *c = ask->caller;
+
+        if (ask->status == 401)
+                end_streams(c);
+        late_free(l);
+        caller_unref(c);
+}
+
+static void check_token(struct caller *c, struct web *w)
+{
+        struct late *l;
+
+        if (list_empty(caller_streams(c)) || map_get(caller_late(c), STR("token")))
+                return;
+        l = late_new(c, "token");
+        l->ask = (struct ask){.web = w, .caller = caller_ref(c), .done = on_checked};
+        caller_check(&l->ask);
+}
+
+static void on_heartbeat(struct timer *t)
+{
+        struct web *w = CONTAINER_OF(t, struct web, heartbeat);
+        struct caller *c;
+
+        list_foreach_safe (node, &w->streams)
+                http_stream_write(CONTAINER_OF(node, struct stream, node)->ex, STR(":\n\n"));
+        map_foreach (i, &w->callers, c)
+                check_token(c, w);
+        if (!list_empty(&w->streams))
+                timer_after(&w->heartbeat, HEARTBEAT);
+}
+
+void streams_init(struct web *w)
+{
+        list_init(&w->streams);
+        timer_init(&w->heartbeat, w->loop, on_heartbeat);
 }
 
 /* ---- the beginning */

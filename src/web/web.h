@@ -22,8 +22,8 @@
  * for 10 s). No TokenReview, no impersonation.
  *
  * What it refuses: a Host that is not one of its own, an Origin that is not its Host's, a body above 1 MiB, a request without
- * a token outside the first two lines, more connections than it has been given, an address that others can reach without TLS
- * unless it is told that somebody else does that.
+ * a token outside the first two lines, more connections than it has been given. An address that others can reach has TLS,
+ * unless it is told that somebody else does that; beside TLS only the second line is told in plain.
  *
  * What it must not do: keep state that is not in an object or in the history; load anything from another host; say "running"
  * where there is no data; log or echo a token.
@@ -37,6 +37,9 @@
 
 struct web;
 
+/* Descriptors that a process needs for all connections, those to the API server and files: see fd_allow(). */
+enum { WEB_CONNECTIONS = 4096, WEB_DESCRIPTORS = 2 * WEB_CONNECTIONS };
+
 struct web_config {
         struct loop *loop;
         const struct kube_config *server; /* the API server; nothing of its credentials is used for callers */
@@ -46,17 +49,19 @@ struct web_config {
         struct metrics *metrics;          /* may be NULL */
         const char *ns;                   /* the only namespace that is served; NULL: all */
         const char *listen;               /* as http_server's */
-        const char *cert_file, *key_file; /* TLS: PEM, read again every minute; NULL: plain */
+        const char *cert_file,
+                *key_file;        /* TLS: PEM, read again every minute; NULL: our own, none on loopback */
         bool plain;               /* without TLS on an address that others can reach: a proxy does it */
         const char *const *hosts; /* names that it is called by beside its addresses; "*.example.com" */
         size_t n_hosts;
-        unsigned max_connections; /* 0: 4096 */
+        unsigned max_connections; /* 0: WEB_CONNECTIONS */
 };
 
 struct web *web_new(const struct web_config *config, struct err *err) _must_check_;
 /* Before the operator and the history; streams are cut. */
 void web_free(struct web *w);
 uint16_t web_port(const struct web *w);
+bool web_has_tls(const struct web *w);
 /* Whether only this machine can reach an address to listen on. */
 bool web_is_loopback(const char *listen);
 

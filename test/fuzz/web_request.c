@@ -5,10 +5,11 @@
 #include "fuzz/fuzz.h"
 #include "web/internal.h"
 
-static void check_token(struct str authorization, struct str cookie)
+static void check_token(struct str host, struct str authorization, struct str cookie)
 {
-        const struct http_header headers[] = {{STR("Cookie"), cookie}, {STR("Authorization"), authorization}};
-        struct str token = server_token(&(struct http_headers){headers, authorization.n ? 2 : 1});
+        const struct http_header headers[] = {
+                {STR("Host"), host}, {STR("Cookie"), cookie}, {STR("Authorization"), authorization}};
+        struct str token = server_token(&(struct http_headers){headers, authorization.n ? 3 : 2});
 
         if (!token.p)
                 return;
@@ -56,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         parts[i] = STR("");
         }
         check_host(parts[0]);
-        check_token(parts[1], parts[2]);
+        check_token(parts[0], parts[1], parts[2]);
         check_call(&a, parts[3], parts[4], parts[5], rest);
         if (label_selector_parse(arena_strndup(&a, parts[5].p, parts[5].n), NULL, &selector, &a, NULL) == 0)
                 label_selector_matches(&selector, NULL);

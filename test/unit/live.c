@@ -341,12 +341,40 @@ static void test_tree_of_what_waits(void **state)
         const char *text = drawn(&a,
                                  "{\"metadata\": {\"name\": \"x\"}, \"status\": {\"phase\": \"Pending\", "
                                  "\"queue\": {\"position\": 2, "
-                                 "\"reason\": \"ac/y runs\"}}}",
+                                 "\"expectedStart\": \"2026-07-01T14:49:24Z\", \"reason\": \"ac/y runs\"}}}",
                                  "ac", NULL, 80);
 
         assert_has(text, " · Measuring\n");
         assert_has(text, " queue position 2: ac/y runs\n");
+        assert_has(text, " starts ~22m\n");
         assert_null(strstr(text, "overall"));
+}
+
+static const char *drawn_at(struct arena *a, const char *progress)
+{
+        return drawn(a,
+                     arena_printf(a,
+                                  "{\"metadata\": {\"name\": \"x\"}, \"status\": {\"phase\": \"Running\", "
+                                  "\"run\": {\"attempt\": 1}, "
+                                  "\"progress\": {\"phase\": \"Measuring\", %s}}}",
+                                  progress),
+                     "ap", NULL, 80);
+}
+
+/* What is not known is left out; what is not reached is not shown. */
+static void test_tree_of_what_is_known(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        const char *text = drawn_at(&a, "\"percent\": 99.6, \"usage\": {\"memoryMb\": 812}");
+
+        assert_has(text, "  99 %\n");
+        assert_has(text, "     812 MB\n");
+        assert_null(strstr(text, "CPU"));
+        text = drawn_at(&a, "\"message\": \"m\", \"usage\": {\"cpuPercent\": 97}");
+        assert_has(text, "     m · CPU 97 %\n");
+        assert_null(strstr(text, "MB"));
+        assert_has(drawn_at(&a, "\"usage\": {\"memoryMb\": 812, \"cpuPercent\": 97}"),
+                   "     812 MB, CPU 97 %\n");
 }
 
 static void test_tree_of_an_execution(void **state)
@@ -376,6 +404,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tree_at_any_width),
         cmocka_unit_test(test_tree_of_a_failure),
         cmocka_unit_test(test_tree_of_what_waits),
+        cmocka_unit_test(test_tree_of_what_is_known),
         cmocka_unit_test(test_tree_of_an_execution),
 };
 

@@ -3,10 +3,13 @@
 
 import contextlib
 import os
+import re
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from accounts import granted_yet
 from sonde_test import ROOT, ControlPlane, Process, main, program, wait
 from web_client import Web
 
@@ -32,7 +35,20 @@ def caller(ns):
     ok(api.post(f"{RBAC}/namespaces/{ns}/rolebindings", {
         "metadata": {"name": "caller"}, "subjects": [{"kind": "ServiceAccount", "name": "caller", "namespace": ns}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "caller"}}))
+    granted_yet(cluster, ns, "caller", "list", "dprofiler.io", "algorithmprofilings", ns)
     return ok(api.post(f"/api/v1/namespaces/{ns}/serviceaccounts/caller/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}))["status"]["token"]
+
+
+def wide_caller(name):
+    """The token of a service account that a ClusterRoleBinding of NAME lets do everything."""
+    api = cluster.api()
+    ok(api.post(f"/api/v1/namespaces/{a}/serviceaccounts", {"metadata": {"name": name}}))
+    ok(api.post(f"{RBAC}/clusterrolebindings", {
+        "metadata": {"name": name}, "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": a}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}))
+    granted_yet(cluster, a, name, "list", "dprofiler.io", "algorithmprofilings")
+    return ok(api.post(f"/api/v1/namespaces/{a}/serviceaccounts/{name}/token", {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}))["status"]["token"]
 
 
@@ -94,6 +110,31 @@ def a_wrong_token_is_401():
     assert token_a not in "\n".join(process.lines)
 
 
+def a_wrong_token_is_asked_for_once():
+    """for 10 s; and what is asked for callers is counted"""
+    def refused():
+        time.sleep(1.1)  # the text is up to a second old
+        found = re.findall(r'^rest_client_requests_total\{.*code="401".*\} (\d+)$', Web(address).get("/metrics")[1], re.M)
+        return sum(map(int, found))
+    before = refused()
+    bad = Web(address, "of-nobody")
+    for i in range(40):
+        assert bad.get(f"/api/v1/runs?namespace=n{i}")[0] == 401
+    assert before < refused() <= before + 4 * len(CRDS), (before, refused())  # 10 s may have passed once or twice meanwhile
+
+
+def quotas_are_told():
+    """as the API server keeps them, to those who may list them"""
+    ok(cluster.api().post(f"/api/v1/namespaces/{a}/resourcequotas", {"metadata": {"name": "few"}, "spec": {
+        "hard": {"pods": "5", "configmaps": "1k"}}}))
+    maps = lambda: str(len(ok(cluster.api().get(f"/api/v1/namespaces/{a}/configmaps"))["items"]))
+    quotas = lambda: admin.get(f"/api/v1/queue?namespace={a}")[1]["quotas"]
+    wait(lambda: quotas() == [{"namespace": a, "name": "few", "hard": {"pods": "5", "configmaps": "1k"},
+                               "used": {"pods": "0", "configmaps": maps()}}], PATIENCE, "the quota, with what is used of it")
+    assert admin.get(f"/api/v1/queue?namespace={b}")[1]["quotas"] == []
+    assert "quotas" not in of_a.get(f"/api/v1/queue?namespace={a}")[1]
+
+
 def the_stream_has_his_own_alone():
     """a change that the caller may not see is never sent"""
     with of_a.stream() as mine, of_b.stream() as yours:
@@ -125,21 +166,47 @@ def a_grant_that_is_taken_back_ends():
         assert not [e for e in list(stream.events.queue) if e[0] == "run"], "it was sent all the same"
 
 
+def a_token_that_ends_ends_the_stream():
+    """without any change that would have to be told"""
+    leaver = Web(address, wide_caller(a + "-leaver"))
+    cluster.api().delete(f"{RBAC}/clusterrolebindings/{a}-leaver")
+    with leaver.stream("") as stream:
+        assert stream.status == 200, stream.status
+        cluster.api().delete(f"/api/v1/namespaces/{a}/serviceaccounts/{a}-leaver")
+        stream.until(lambda event, data: event == "end", PATIENCE)
+
+
+def a_grant_of_everything_that_is_taken_back_ends():
+    """also for those who ask for one namespace, again and again, beside a stream"""
+    wide = Web(address, wide_caller(a + "-wide"))
+    try:
+        assert wide.get("/api/v1/runs")[0] == 200
+        with wide.stream("?namespace=" + b) as stream:
+            assert stream.next()[0] == "sync"
+            assert wide.get("/api/v1/runs?namespace=" + b)[0] == 200
+            cluster.api().delete(f"{RBAC}/clusterrolebindings/{a}-wide")
+            wait(lambda: wide.get("/api/v1/runs?namespace=" + b)[0] == 403, PATIENCE, "it is forbidden", every=1)
+            assert names(wide) == set()
+            create(b, "not-for-wide")
+            wait(lambda: (b, "not-for-wide") in names(admin), PATIENCE)
+            create(a, "behind-it")
+            wait(lambda: (a, "behind-it") in names(of_a), PATIENCE)
+            assert not [e for e in list(stream.events.queue) if e[0] == "run"], "it was sent all the same"
+    finally:
+        cluster.api().delete(f"{RBAC}/clusterrolebindings/{a}-wide")
+
+
 with ControlPlane.shared() as cluster, cluster.namespace("web-a") as a, cluster.namespace("web-b") as b:
     for crd in CRDS:
         cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds", crd + ".yaml"))
     token_a, token_b = caller(a), caller(b)
-    ok(cluster.api().post(f"/api/v1/namespaces/{a}/serviceaccounts", {"metadata": {"name": "admin"}}))
-    everything = ok(cluster.api().post(f"{RBAC}/clusterrolebindings", {
-        "metadata": {"name": a}, "subjects": [{"kind": "ServiceAccount", "name": "admin", "namespace": a}],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}))
     try:
+        token_admin = wide_caller(a)
         with serving() as (process, address):
-            of_a, of_b = Web(address, token_a), Web(address, token_b)
-            admin = Web(address, ok(cluster.api().post(f"/api/v1/namespaces/{a}/serviceaccounts/admin/token", {
-                "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}))["status"]["token"])
+            of_a, of_b, admin = Web(address, token_a), Web(address, token_b), Web(address, token_admin)
             wait(lambda: Web(address).get("/ready")[0] == 200, PATIENCE)
             main(a_caller_sees_his_own_namespace_alone, a_foreign_namespace_is_forbidden, a_wrong_token_is_401,
-                 the_stream_has_his_own_alone, a_grant_that_is_taken_back_ends)
+                 a_wrong_token_is_asked_for_once, quotas_are_told, the_stream_has_his_own_alone,
+                 a_token_that_ends_ends_the_stream, a_grant_of_everything_that_is_taken_back_ends, a_grant_that_is_taken_back_ends)
     finally:
         cluster.api().delete(f"{RBAC}/clusterrolebindings/{a}")

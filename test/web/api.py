@@ -3,9 +3,12 @@
 stream, who is refused, the API alone, TLS."""
 
 import contextlib
+import hashlib
+import json
 import os
 import re
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -245,15 +248,31 @@ def a_model_that_takes_long_is_told_as_it_stands():
     spec = engine.api().get(f"{AP}/{made['job_id'].split('.', 1)[1]}")[1]["spec"]
     assert spec["mlConfig"] == {"framework": "sklearn", "task": "feature_selection", "datasetSize": 100, "nFeatures": 5,
                                 "nSelect": 2} and spec["parameters"] == {"method": "filter"}, spec
-    status, told = web.post("/api/v1/ml/feature-selection?wait=60", {"dataset_size": 100, "n_features": 5, "n_select": 2})
-    assert status == 200 and told["status"] in ("completed", "failed"), told
-    assert told["status"] == "completed" or told["error_message"], told
+
+
+def models_are_told_when_they_are_done():
+    """each of the four, with what came out of it"""
+    def done(path, **more):
+        status, told = web.post(f"/api/v1/ml/{path}?wait=600", {"dataset_size": 200, "n_features": 6, **more})
+        assert status == 200 and told["status"] == "completed" and "error_message" not in told, told
+        return told
+    told = done("feature-selection", n_select=2)
+    assert told["selected_features_count"] == 2 and told["execution_time"] > 0 and told["memory_usage"] > 0, told
+    told = done("hyperparameter-tuning", framework="sklearn", algorithm="logistic_regression")
+    assert 0 <= told["accuracy"] <= 1 and told["best_params"], told
+    told = done("distributed-training", framework="sklearn", algorithm="logistic_regression")
+    assert 0 <= told["accuracy"] <= 1 and told["execution_time"] > 0, told
+    told = done("compare-frameworks", algorithm="feature_selection")
+    (row,) = [r for r in told["results"] if r["framework"] == "sklearn"]
+    assert row["execution_time"] > 0 and row["selected_features_count"] and "error_message" not in row, told
+    for row in told["results"]:
+        assert row["execution_time"] or row["error_message"], row
 
 
 # ---- runs
 
 def a_run_is_told_with_all_that_it_has_left():
-    made = job(iterations=3)
+    made = job(iterations=3, input_size=3000000)  # so long that its phases are seen
     ended("/api/v1/jobs/" + made["job_id"])
     told = web.get(run_of(made))[1]
     assert told["run"]["life"] == "succeeded" and told["run"]["percent"] == 100, told["run"]
@@ -264,6 +283,8 @@ def a_run_is_told_with_all_that_it_has_left():
     assert "Accepted" in reasons, reasons
     files = web.get(run_of(made) + "/data")[1]["files"]
     assert files["result.json"]["algorithms"] and files["samples.json"], list(files)
+    phases = {phase["name"]: phase for phase in web.get(run_of(made) + "/data")[1]["track"]["phases"]}
+    assert phases["Measuring"]["totalSteps"] == 3 and phases["Measuring"]["seconds"] > 0, phases
     (row,) = web.get("/api/v1/history?uid=" + made["uid"])[1]["items"]
     assert row["outcome"] == "Succeeded" and row["samples"], row
     again = web.post(run_of(made) + "/rerun")
@@ -294,7 +315,7 @@ def changes_are_streamed():
             assert stream.status == 200
             event, data = stream.next()
             assert event == "sync" and isinstance(data["items"], list), (event, data)
-        made = create("streamed", iterations=2)
+        made = create("streamed", iterations=2, inputSize=3000000)
         mine = lambda event, data: data["name"] == "streamed"
         last, seen = all_runs.until(lambda event, data: mine(event, data) and data.get("life") == "succeeded", PATIENCE)
         rows = [data for event, data in seen if mine(event, data)]
@@ -311,20 +332,35 @@ def changes_are_streamed():
 
 
 def what_waits_is_told_in_order():
-    """the queue has exact places, priorities and limits"""
+    """the queue has exact places, priorities and limits, and says when the first one begins, which the others do not know"""
     with Engine("--no-fsync", "--page-listen", "127.0.0.1:0", "--max-concurrent-runs", "1") as other:
         page = other.process.expect(r"page: http://([\d.]+):(\d+)/#t=(\S+)", PATIENCE)
         here = Web((page[1], int(page[2])), page[3])
         for i in range(4):
+            if i == 1:
+                wait(lambda: here.get("/api/v1/runs/ap/default/q0")[1]["run"]["life"] == "running", PATIENCE, "the first runs")
             body = {"metadata": {"name": f"q{i}"}, "apiVersion": "dprofiler.io/v1alpha1", "kind": "AlgorithmProfiling",
                     "spec": {"algorithmName": "sleeper", "algorithmType": "custom", "inputSize": 1, "priority": 5 + (i == 3),
-                             "customConfig": {"image": "x", "command": ["sleep", "60"]}}}
+                             "iterations": 600, "warmup": 0, "customConfig": {"image": "x", "command": ["sleep", "0.5"]}}}
             assert other.api().post(AP, body)[0] == 201
         told = wait(lambda: (lambda q: q if len(q["items"]) == 3 else None)(here.get("/api/v1/queue?namespace=default")[1]),
                     PATIENCE)
         assert [item["position"] for item in told["items"]] == [1, 2, 3], told
-        assert told["items"][0]["name"] == "q3" or told["items"][0]["priority"] == 5, told
+        assert [(item["name"], item["priority"]) for item in told["items"]] == [("q3", 6), ("q1", 5), ("q2", 5)], told
         assert told["limits"] == {"maxConcurrentRuns": 1, "maxConcurrentRunsPerNamespace": None}, told
+        assert re.fullmatch(r"1 of 1 runs are under way \(ap/q\d\)", told["items"][0]["reason"]), told
+        first = f"{told['items'][0]['resource']}/{told['items'][0]['name']}"
+
+        def told_alike():  # the estimate may be written anew between two of these
+            name = told["items"][0]["name"]
+            status = other.api().get(f"{AP}/{name}")[1]["status"].get("queue", {}).get("expectedStart")
+            items = here.get("/api/v1/queue?namespace=default")[1]["items"]
+            run = next(r for r in here.get("/api/v1/runs")[1]["items"] if r["name"] == name)
+            return status and items[0].get("expectedStart") and not items[1].get("expectedStart") and run.get("expectedStart") == status
+        wait(told_alike, PATIENCE, "the first to be told when it begins, and it alone")
+        said = subprocess.run([program("sonde"), "get", first, "--kubeconfig", other.kubeconfig], capture_output=True, text=True,
+                              check=True, timeout=PATIENCE).stdout
+        assert re.search(r"starts ~\d+[ms] ", said), said
 
 
 # ---- who is refused
@@ -344,13 +380,33 @@ def tokens_are_checked():
 def a_token_is_exchanged_for_a_cookie():
     status, headers, _ = nobody.ask("POST", "/api/v1/session", {"token": token})
     cookie = headers["Set-Cookie"]
-    assert status == 204 and cookie == f"sonde_token={token}; HttpOnly; SameSite=Strict; Path=/", cookie
+    name = f"sonde_token_{address[1]}"
+    assert status == 204 and cookie == f"{name}={token}; HttpOnly; SameSite=Strict; Path=/", cookie
     with_cookie = {"Cookie": "a=b; " + cookie.split(";")[0]}
     assert nobody.get("/api/v1/session", headers=with_cookie) == (200, {"authenticated": True})
     assert nobody.get("/api/v1/runs", headers=with_cookie)[0] == 200
-    assert nobody.get("/api/v1/runs", headers={"Cookie": "xsonde_token=" + token})[0] == 401
+    for other in "x" + name, "sonde_token", name + "0":
+        assert nobody.get("/api/v1/runs", headers={"Cookie": f"{other}={token}"})[0] == 401, other
+    assert web.get("/api/v1/openapi.json")[1]["components"]["securitySchemes"]["cookie"]["name"] == name
     status, headers, _ = nobody.ask("DELETE", "/api/v1/session")
-    assert status == 204 and "Max-Age=0" in headers["Set-Cookie"]
+    assert status == 204 and headers["Set-Cookie"].startswith(name + "=;") and "Max-Age=0" in headers["Set-Cookie"], headers
+    for host, wanted in ("localhost", "sonde_token"), ("[::1]", "sonde_token"), ("[::1]:80", "sonde_token_80"), \
+            ("localhost:x", "sonde_token"), ("localhost:70000", "sonde_token"), ("sonde.example.com:443", "sonde_token_443"):
+        cookie = nobody.ask("POST", "/api/v1/session", {"token": token}, headers={"Host": host})[1]["Set-Cookie"]
+        assert cookie.startswith(wanted + "="), (host, cookie)
+
+
+def two_on_one_machine_have_a_session_each():
+    """a browser keeps one jar for all ports of a host"""
+    with Engine("--no-fsync", "--page-listen", "127.0.0.1:0") as other:
+        page = other.process.expect(r"page: http://([\d.]+):(\d+)/#t=(\S+)", PATIENCE)
+        second, jar = Web((page[1], int(page[2]))), {}
+        for one, secret in (nobody, token), (second, page[3]):
+            name, value = one.ask("POST", "/api/v1/session", {"token": secret})[1]["Set-Cookie"].split(";")[0].split("=", 1)
+            jar[name] = value
+        for one in nobody, second:
+            cookie = "; ".join("=".join(pair) for pair in jar.items())
+            assert one.get("/api/v1/session", headers={"Cookie": cookie}) == (200, {"authenticated": True})
 
 
 def other_sites_are_refused():
@@ -369,6 +425,28 @@ def other_sites_are_refused():
     for host in "localhost", "localhost:1", "127.0.0.1", "[::1]:80", "sonde.example.com", "a.sonde.example.org":
         assert web.get("/api/v1/runs", headers={"Host": host})[0] == 200, host
     assert web.get("/api/v1/runs", headers={"Host": "sonde.example.org"})[0] == 421
+
+
+def a_namespace_has_a_name_that_one_can_have():
+    for path in "runs", "runs/stream", "history", "queue", "jobs", "ml/summary":
+        for wrong in "A", "a.b", "a/b", "-a", "x" * 64, "%20":
+            status, body = web.get(f"/api/v1/{path}?namespace={wrong}")
+            assert status == 422 and body["detail"][0]["loc"] == ["query", "namespace"], (path, wrong, status, body)
+    assert web.post("/api/v1/jobs?namespace=A", {"algorithm_name": "quick_sort", "input_size": 5})[0] == 422
+
+
+def the_history_is_told_as_it_works():
+    assert web.get("/health")[1]["database"]["connected"] is True, "runs have been kept in it"
+    with Engine("--no-fsync", "--page-listen", "127.0.0.1:0") as other:
+        page = other.process.expect(r"page: http://([\d.]+):(\d+)/#t=(\S+)", PATIENCE)
+        assert Web((page[1], int(page[2]))).get("/health")[1]["database"]["connected"] is None, "it was not used yet"
+
+
+def many_connections_are_allowed():
+    """by as many descriptors as the process may have"""
+    soft, hard = next(line.split()[3:5] for line in open(f"/proc/{engine.process.popen.pid}/limits", encoding="utf-8")
+                      if line.startswith("Max open files"))
+    assert soft == hard or int(soft) >= 8192, (soft, hard)
 
 
 def what_is_too_much_is_refused():
@@ -394,10 +472,12 @@ def the_page_is_served():
 # ---- the operator
 
 @contextlib.contextmanager
-def operator(*arguments):
+def operator(*arguments, lines=None):
     with Process(program("sonde"), "operator", "--kubeconfig", engine.kubeconfig, "--health-probe-bind-address", "0",
                  *arguments) as process:
         port = int(process.expect(r'"Serving the API and the page".*"port":(\d+)', PATIENCE)[1])
+        if lines is not None:
+            lines += process.lines
         yield port
         process.signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0, process.lines[-10:]
@@ -411,7 +491,8 @@ def the_api_alone_serves_the_same():
         key = lambda run: run["uid"]
         wait(lambda: sorted(alone.get("/api/v1/runs")[1]["items"], key=key) == sorted(web.get("/api/v1/runs")[1]["items"], key=key),
              PATIENCE, "both say the same")
-        assert alone.get("/api/v1/history")[0] == 404
+        assert alone.get("/api/v1/history")[0] == 404 and alone.get("/health")[1]["database"]["connected"] is False
+        assert "limits" not in alone.get("/api/v1/queue")[1], "what is not known is not there"
         assert Web(("127.0.0.1", port), BAD_TOKEN).get("/api/v1/runs")[0] == 401
         with alone.stream("?kind=ap") as stream:
             assert stream.next()[0] == "sync"
@@ -419,13 +500,46 @@ def the_api_alone_serves_the_same():
             stream.until(lambda event, data: event == "run" and data["name"] == "for-both", PATIENCE)
 
 
+def plain_beside_tls(port):
+    """A probe and a scraper that know nothing of TLS are answered; whatever has to do with a token is not."""
+    clear = Web(("127.0.0.1", port), token)
+    assert clear.get("/metrics", headers={"Host": "dprofiler-api-service:8000"})[0] == 200
+    assert clear.get("/health")[0] == 200 and clear.get("/ready")[0] in (200, 503)
+    assert clear.get("/metrics", headers={"Host": "elsewhere.example"})[0] == 421
+    for method, path in (("GET", "/"), ("GET", "/api/v1/runs"), ("GET", "/api/v1/openapi.json"), ("HEAD", "/"),
+                         ("POST", "/metrics"), ("GET", "/metrics/"), ("GET", "/nothing")):
+        status, headers, text = clear.ask(method, path)
+        assert status == 426 and "TLS/1.2" in headers["Upgrade"], (method, path, status, headers)
+        assert method == "HEAD" or json.loads(text) == {"detail": "this port speaks TLS; use https"}, text
+    status, headers, _ = clear.ask("POST", "/api/v1/session", {"token": token})
+    assert status == 426 and "Set-Cookie" not in headers, headers
+
+
+def a_certificate_is_made_where_none_is_given():
+    lines = []
+    names = ("sonde.example.com", "dprofiler-api-service.dprofiler-system.svc", socket.gethostname(), "localhost")
+    with operator("--api-only", "--listen", "0.0.0.0:0", *(f"--allowed-host={name}" for name in names[:2]), lines=lines) as port:
+        pem = ssl.get_server_certificate(("127.0.0.1", port))
+        digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest().upper()
+        told = [line for line in lines if "Made a certificate" in line]
+        assert len(told) == 1 and ":".join(digest[i:i + 2] for i in range(0, 64, 2)) in told[0], told
+        context = ssl.create_default_context(cadata=pem)
+        for name in names:
+            with socket.create_connection(("127.0.0.1", port)) as raw, context.wrap_socket(raw, server_hostname=name) as safe:
+                assert safe.version() in ("TLSv1.2", "TLSv1.3")
+        assert Web(("localhost", port), token, context).get("/api/v1/session") == (200, {"authenticated": True})
+        plain_beside_tls(port)
+
+
 def tls_unless_loopback():
     def refused(*arguments):
         done = subprocess.run([program("sonde"), "operator", "--kubeconfig", engine.kubeconfig, "--health-probe-bind-address", "0",
                                "--api-only", *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
         return done.returncode, done.stderr
-    code, err = refused("--listen", "0.0.0.0:0")
-    assert code == 1 and "--listen" in err and "certificate" in err, err
+    code, err = refused("--listen", "0.0.0.0:0", "--allowed-host", "a,b")
+    assert code == 1 and "--listen: 'a,b' is no name of a host" in err, err
+    code, err = refused("--listen", "0.0.0.0:0", "--tls-cert", "x")
+    assert code == 1 and "give both files" in err, err
     assert refused()[0] == 2
     with tempfile.TemporaryDirectory() as place:
         cert, key = os.path.join(place, "c.pem"), os.path.join(place, "k.pem")
@@ -435,8 +549,11 @@ def tls_unless_loopback():
         with operator("--api-only", "--listen", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key) as port:
             safe = Web(("localhost", port), token, ssl.create_default_context(cafile=cert))
             assert safe.get("/api/v1/session") == (200, {"authenticated": True})
+            for scheme, status in ("https", 200), ("http", 403):
+                assert safe.get("/api/v1/runs", headers={"Origin": f"{scheme}://localhost:{port}"})[0] == status, scheme
             assert "; Secure" in safe.ask("POST", "/api/v1/session", {"token": token})[1]["Set-Cookie"]
             assert safe.get("/health", headers={"Host": "dprofiler-api-service.dprofiler-system.svc:8000"})[0] == 200
+            plain_beside_tls(port)
     with operator("--api-only", "--listen", "0.0.0.0:0", "--plain-http") as port:
         assert Web(("127.0.0.1", port), token).get("/metrics", headers={"Host": "dprofiler-api-service:8000"})[0] == 200
 
@@ -448,6 +565,10 @@ with Engine("--no-fsync", "--page-listen", "127.0.0.1:0", "--allowed-host", "son
     web, nobody = Web(address, token), Web(address)
     main(every_path_is_called_once_well_and_once_badly, all_paths_but_the_open_ones_want_a_token, a_job_is_an_algorithmprofiling,
          an_unknown_algorithm_is_refused_by_name, a_comparison_runs, a_model_that_takes_long_is_told_as_it_stands,
+         models_are_told_when_they_are_done, a_namespace_has_a_name_that_one_can_have, many_connections_are_allowed,
+         the_history_is_told_as_it_works,
          a_run_is_told_with_all_that_it_has_left, a_run_is_suspended_resumed_and_cancelled, changes_are_streamed,
-         what_waits_is_told_in_order, tokens_are_checked, a_token_is_exchanged_for_a_cookie, other_sites_are_refused,
-         what_is_too_much_is_refused, the_page_is_served, the_api_alone_serves_the_same, tls_unless_loopback)
+         what_waits_is_told_in_order, tokens_are_checked, a_token_is_exchanged_for_a_cookie,
+         two_on_one_machine_have_a_session_each, other_sites_are_refused,
+         what_is_too_much_is_refused, the_page_is_served, the_api_alone_serves_the_same, tls_unless_loopback,
+         a_certificate_is_made_where_none_is_given)

@@ -8,10 +8,12 @@ import { parsed } from "../../web/src/files.js";
 import * as filter from "../../web/src/filter.js";
 import * as format from "../../web/src/format.js";
 import { figures, found, isEmpty, median, paretoFront, samplesOf, slaPoints } from "../../web/src/measures.js";
+import { limitWords } from "../../web/src/queue.js";
 import * as route from "../../web/src/route.js";
 import { ends, logTicks, scale, spread, ticks } from "../../web/src/scale.js";
 import { timeline } from "../../web/src/timeline.js";
-import { controls, howFar, standing, whenDone } from "../../web/src/words.js";
+import { changeWords, trendFigure } from "../../web/src/trend.js";
+import { against, configuration, controls, howFar, standing, whenDone } from "../../web/src/words.js";
 import { readable, yaml } from "../../web/src/yaml.js";
 
 const NOW = Date.parse("2026-11-16T14:37:00Z") / 1000;
@@ -33,6 +35,26 @@ test("quantities keep three digits and their unit", () => {
   assert.equal(format.digits(-0.00012345), "-0.000123");
   assert.equal(format.digits(100), "100");
   assert.equal(format.quantity(NaN, "s"), "");
+});
+
+test("what waits says when it begins, and nothing where that is not known", () => {
+  const queued = run({ life: "pending", queuePosition: "1", expectedStart: at(1320) });
+  assert.equal(format.start(queued, NOW), "starts in about 22 m");
+  assert.equal(whenDone(queued, NOW), "Starts in about 22 m");
+  assert.equal(format.start({ ...queued, expectedStart: at(-3) }, NOW), "starts any moment");
+  assert.equal(format.start(run({ life: "pending" }), NOW), "");
+  assert.equal(whenDone(run({ life: "pending" }), NOW), "Not begun yet");
+});
+
+test("phases of a run that has ended have their durations, which the history has without times", () => {
+  const track = { startedAt: at(-60), endedAt: at(0), phases: [{ name: "Measuring", seconds: 58.5, steps: 9, totalSteps: 9 }] };
+  const [row] = timeline({ run: run({ life: "succeeded" }), track, now: NOW });
+  assert.deepEqual([row.name, row.state, row.seconds, row.done, row.steps], ["Measuring", "over", 58.5, 9, 9]);
+});
+
+test("a verdict reads as a sentence", () => {
+  assert.deepEqual(["faster", "larger", "no detectable difference", "inconclusive", "not comparable"].map((v) => against(v, "a")),
+    ["faster than a", "larger than a", "no detectable difference from a", "inconclusive against a", "not comparable with a"]);
 });
 
 test("a percentage is not rounded up to what it has not reached", () => {
@@ -87,6 +109,13 @@ test("how a run stands is said in words, with what can be done", () => {
   assert.deepEqual(controls({ kind: "WorkloadProfile", life: "succeeded" }), []);
 });
 
+test("what is being measured is said as far as it is known", () => {
+  const said = (gpuConfig, place = "progress") => configuration({ status: { [place]: { gpuConfig } } });
+  assert.equal(said({ currentGpus: 4, parallelMapping: "TP=2/DP=2" }, "profilingProgress"), "TP=2/DP=2 on 4 GPUs");
+  assert.deepEqual([said({ currentGpus: 1 }), said({ currentGpus: 0, parallelMapping: "TP=1" })], ["1 GPU", "TP=1"]);
+  assert.deepEqual([undefined, {}, { status: { progress: {} } }].map(configuration), ["", "", ""]);
+});
+
 test("a timeline has what was, what is and what is to come", () => {
   const track = { startedAt: at(-900), phases: [{ name: "Initializing", beganAt: at(-900), endedAt: at(-896), seconds: 4 }, { name: "PrefillSweep", beganAt: at(-896), seconds: 800, steps: 3, totalSteps: 8 }] };
   const rows = timeline({ run: run({ resource: "dgdr" }), track, now: NOW });
@@ -120,6 +149,7 @@ test("an SLA run's points are drawn as they are measured", () => {
   assert.deepEqual(context.series.map((one) => one.name), ["context 125"]);
   assert.equal(pareto.series[1].points[0].y, 4129.5 / 2, "throughput is for each GPU");
   assert.match(found("DynamoGraphDeploymentRequest", { run: run({}), object: DGDR, files: { "checkpoint.json": CHECKPOINT } }), /^Best so far: prefill TP=2 TTFT 23.5 ms; decode TP=1 ITL 10.7 ms/);
+  assert.equal(found("DynamoGraphDeploymentRequest", { run: run({ bestSoFar: "TP=2" }), object: DGDR, files: { "checkpoint.json": CHECKPOINT } }), "", "what its status says is not said twice");
   assert.equal(slaPoints(undefined).length, 0);
   for (const one of figures("DynamoGraphDeploymentRequest", { object: {}, files: {} })) assert.ok(isEmpty(one));
 });
@@ -133,8 +163,33 @@ test("a profiled program has its bars and the place of each kernel", () => {
   const [light, roofline] = figures("CUDAExperiment", { object: {}, files: { "result.json": { metrics: { smThroughput: 23.8, memThroughput: 80.8 }, byKernel: [kernel(12, 91, 0.8), kernel(70, 40, 0.2)] } } });
   assert.deepEqual(light.rows.map((row) => [row.name, row.value, row.low, row.high]), [["Compute (SM)", 23.8, 12, 70], ["Memory", 80.8, 40, 91]]);
   assert.deepEqual(roofline.series.map((one) => [one.points[0].x, one.points[0].y, one.points[0].big]), [[91, 12, true], [40, 70, false]]);
-  const [texts] = figures("WorkloadProfile", { object: { status: { metrics: { smThroughput: "12.56", l2Throughput: "30.22" } } }, files: {} });
-  assert.deepEqual(texts.rows.map((row) => row.value), [12.56, 30.22], "upstream has texts");
+});
+
+test("a profile has its kernels in its status, and values that are texts", () => {
+  const kernel = (name, sm, mem, share, more) => ({ kernel: name, launches: 1, share, metrics: { smThroughput: sm, memThroughput: mem }, ...more });
+  const object = { status: { boundType: "memory-bound", metrics: { smThroughput: "23.8", memThroughput: "80.8", l2Throughput: "30.22", dominantKernel: "triad(double*)" },
+    details: { byKernel: [kernel("triad(double*)", 12, 91, 0.8, { min: { smThroughput: 10 }, max: { smThroughput: 14 } }), kernel("check", 70, 40, 0.2)] } } };
+  const [light, roofline] = figures("WorkloadProfile", { object, files: {} });
+  assert.deepEqual(light.rows.map((row) => [row.name, row.value, row.low, row.high]), [["Compute (SM)", 23.8, 10, 70], ["Memory", 80.8, 40, 91], ["L2 cache", 30.22, undefined, undefined]]);
+  assert.deepEqual(roofline.series.map((one) => [one.name, one.points[0].x, one.points[0].y]), [["triad(double*)", 91, 12], ["check", 40, 70]]);
+  assert.equal(found("WorkloadProfile", { run: run({ kind: "WorkloadProfile", life: "succeeded", sentence: "memory-bound" }), object }), "memory-bound; most of the time is in triad(double*)");
+  const [, alone] = figures("WorkloadProfile", { object: { status: { metrics: { smThroughput: "12.56", memThroughput: "30.22" } } }, files: {} });
+  assert.deepEqual(alone.series.map((one) => one.name), ["all launches"], "what upstream wrote has no kernels");
+});
+
+test("limits that are not known are no limits that are not there", () => {
+  assert.deepEqual(limitWords(undefined), []);
+  assert.deepEqual(limitWords({ maxConcurrentRuns: 2, maxConcurrentRunsPerNamespace: null }), [["max concurrent runs", "2"], ["max concurrent runs per namespace", "no limit"]]);
+});
+
+test("a trend shows each change, for the worse and for the better", () => {
+  const points = Array.from({ length: 6 }, (_, i) => ({ name: `r${i}`, finishedAt: at(i * 60), value: [1, 1, 2, 2, 1.6, 1.6][i] }));
+  const changes = [{ degraded: true, index: 2, goodFrom: 0, before: 1, after: 2, ratio: 2, low: 1.9, high: 2.1 }, { degraded: false, index: 4, goodFrom: 2, before: 2, after: 1.6, ratio: 0.8, low: 0.5, high: 1 }];
+  const figure = trendFigure({ series: "s", points, changes });
+  assert.deepEqual(figure.limits, [{ x: 2.5, label: "worse", tone: "worse" }, { x: 4.5, label: "better", tone: "better" }]);
+  assert.deepEqual(figure.series[0].points.map((p) => p.tone), ["", "", "worse", "worse", "better", "better"]);
+  assert.match(changeWords(changes[0], points), /^Worse from r2 \(.*\) on: 2 s in place of 1 s, 2 times as long \(95 % interval 1\.9 to 2\.1\)\.$/);
+  assert.match(changeWords(changes[1], points), /^Better from r4 \(.*\) on: 1\.6 s in place of 2 s, 1\.25 times as fast \(95 % interval 1 to 2\)\.$/);
 });
 
 const SORTS = { spec: { algorithms: [{ name: "quick" }, { name: "merge" }], inputSize: 100, inputSizes: [50], iterations: 3 } };

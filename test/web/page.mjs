@@ -5,7 +5,7 @@
  */
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import https from "node:https";
 import { createRequire } from "node:module";
@@ -116,6 +116,27 @@ async function look(name) {
   await page.emulateMedia({ colorScheme: "light" });
 }
 
+// The example, long enough for its points to be handed over twice while it runs: at the beginning, and 30 s later.
+const SWEEP = example("dgdr.yaml").replace("decodeInterpolationGranularity: 2", "decodeInterpolationGranularity: 4");
+
+// What the page of a run shows while it says that the run runs: how many points the charts have that can be seen, what it does,
+// and what is best so far.
+function recordRun() {
+  const record = (window.recorded = { points: [], now: [], best: [], twice: [] });
+  const note = (list, value) => list.at(-1) === value || list.push(value);
+  const drawn = (canvas) => (canvas.querySelector("canvas") ? (canvas.ariaLabel.match(/[:,] /g) || []).length + Number(canvas.ariaLabel.match(/and (\d+) more/)?.[1] || 0) : 0);
+  const look = () => {
+    if (!document.querySelector(".standing")?.textContent.includes("it runs")) return;
+    const n = [...document.querySelectorAll("figure .canvas")].filter((one) => one.checkVisibility()).reduce((sum, one) => sum + drawn(one), 0);
+    if (n) note(record.points, n);
+    const said = [...document.querySelectorAll(".answers p")].map((one) => one.textContent), best = said.filter((text) => text.includes("Best so far"));
+    for (const text of said) if (text.startsWith("Now: ")) note(record.now, text);
+    if (best.length) note(record.best, best[0]);
+    if (best.length > 1) note(record.twice, best.join(" | "));
+  };
+  new MutationObserver(look).observe(document.getElementById("main"), { subtree: true, childList: true, characterData: true, attributes: true });
+}
+
 // ---- what it must show
 
 test("the address signs in; the token leaves it, and no script can read the cookie", async () => {
@@ -128,19 +149,24 @@ test("the address signs in; the token leaves it, and no script can read the cook
 });
 
 test("a run that is made shows up, moves and ends without a reload", async () => {
-  await kube("PATCH", `/apis/nvidia.com/v1alpha1/namespaces/${NAMESPACE}/dynamographdeploymentrequests/simulated-qwen3?fieldManager=test`, example("dgdr.yaml"), "application/apply-patch+yaml");
+  await kube("PATCH", `/apis/nvidia.com/v1alpha1/namespaces/${NAMESPACE}/dynamographdeploymentrequests/simulated-qwen3?fieldManager=test`, SWEEP, "application/apply-patch+yaml");
   await shown(".row .name a", "simulated-qwen3");
   await until(() => Number(document.querySelector(".rows [role=progressbar]")?.getAttribute("aria-valuenow")) > 0);
   await go(`#/run/dgdr/${NAMESPACE}/simulated-qwen3`, ".run .standing");
   await shown(".standing", "it runs");
+  await page.evaluate(recordRun);
   await shown(".phases li.now", "Sweep");
-  await shown("figure", "as CSV");
   const before = await page.evaluate(() => Number(document.querySelector(".answers [role=progressbar]").getAttribute("aria-valuenow")));
   await until((n) => Number(document.querySelector(".answers [role=progressbar]").getAttribute("aria-valuenow")) > n, before);
   await shown(".standing", "Done");
   await shown(".found", "decode TP=");
   assert.ok(await page.evaluate(() => window.notReloaded));
   assert.equal(await page.locator("figure .canvas:visible").count(), 4);
+  const { points, now, best, twice } = await page.evaluate(() => window.recorded);
+  assert.ok(points.length > 1 && points.every((n, i) => !i || n > points[i - 1]), `charts fill while it runs: ${points} points`);
+  assert.ok(now.some((text) => /^Now: [\w=\/]*TP=\d[\w=\/]* on \d+ GPUs? · ./.test(text)), `the current configuration: ${now}`);
+  assert.ok(best.length > 0 && best.every((text) => /^Best so far: ./.test(text)), `what is best so far: ${best}`);
+  assert.deepEqual(twice, [], "and it is said once");
 });
 
 test("the run says what it found, wears its label, and shows events, log and YAML", async () => {
@@ -180,13 +206,20 @@ test("algorithms show every single run, with median and interval", async () => {
   await shown("figcaption", "How the time grows");
 });
 
+// As the operator writes it: values as texts, the kernels in the details.
+const PROFILE = { boundType: "memory-bound", metrics: { smThroughput: "12.56", memThroughput: "91.3", l2Throughput: "30.22", achievedOccupancy: "78.21", dominantKernel: "vectorAdd(const float *)" },
+  details: { byKernel: [{ kernel: "vectorAdd(const float *)", launches: 3, share: 0.8, boundType: "memory-bound", metrics: { smThroughput: 12.1, memThroughput: 91.3 }, min: { smThroughput: 11 }, max: { smThroughput: 13 } },
+    { kernel: "reduce", launches: 1, share: 0.2, boundType: "compute-bound", metrics: { smThroughput: 70, memThroughput: 40 } }] } };
+
 test("a profiled program shows its speed of light and its place under the roofline", async () => {
   const url = `/apis/gpu.scheduler.io/v1alpha1/namespaces/${NAMESPACE}/workloadprofiles`;
   const made = await kube("POST", url, { apiVersion: "gpu.scheduler.io/v1alpha1", kind: "WorkloadProfile", metadata: { name: "vectoradd" }, spec: {} });
-  await kube("PUT", `${url}/vectoradd/status`, { ...made, status: { boundType: "memory-bound", metrics: { smThroughput: "12.56", memThroughput: "91.3", l2Throughput: "30.22", achievedOccupancy: "78.21" } } });
+  await kube("PUT", `${url}/vectoradd/status`, { ...made, status: PROFILE });
   await go(`#/run/wprof/${NAMESPACE}/vectoradd`, ".run .standing");
   await shown(".strip .name", "Compute (SM)");
-  await shown(".found", "memory-bound");
+  await shown(".found", "memory-bound; most of the time is in vectorAdd");
+  assert.equal(await page.locator(".strip .whisker").count(), 2, "from the lowest to the highest kernel");
+  assert.match(await page.locator("figure .canvas").last().getAttribute("aria-label"), /vectorAdd.*91\.3.*reduce.*40/);
   assert.equal(await page.locator(".buttons button").count(), 0, "a result cannot be cancelled");
   await look("run-wprof");
 });
@@ -237,12 +270,45 @@ test("the history has finished runs and the trend of a series", async () => {
   await look("history");
 });
 
+test("a series that has changed says where, for the worse and for the better", async () => {
+  const level = (seconds) => Array.from({ length: 20 }, (_, i) => seconds * (1 + ((i * 7) % 11) / 500));
+  execFileSync(path.join(ROOT, "test/web/history_rows.py"), [path.join(home, "history.db"), NAMESPACE, "changing", ...[0.01, 0.052, 0.02].flatMap(level)].map(String));
+  await go(`#/history?series=${NAMESPACE}/changing`, ".history tbody tr");
+  await shown(".history .worse", "Worse from changing-20");
+  await shown(".history .better", "Better from changing-40");
+  assert.match(await page.locator("p.worse").textContent(), /on: 52\.\d ms in place of 10\.\d ms, 5\.\d+ times as long \(95 % interval/);
+  assert.match(await page.locator("p.better").textContent(), /on: 20\.\d ms in place of 52\.\d ms, 2\.\d+ times as fast \(95 % interval 2\./);
+  await until(() => document.querySelector(".history figure .canvas canvas"));
+  await look("history-changed");
+});
+
 test("the queue says who waits, and why", async () => {
   await Promise.all([1, 2, 3].map((n) => profiling(`long-${n}`, { algorithmType: "custom", algorithmName: "sleep", iterations: 1, customConfig: { image: "any", command: ["/bin/sleep", "600"] } })));
   await go("#/queue", ".queue h1");
   await shown(".queue td", "long-");
   await shown(".queue td", "max concurrent runs");
+  await kube("POST", `/api/v1/namespaces/${NAMESPACE}/resourcequotas`, { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "room" }, spec: { hard: { configmaps: "900", resourcequotas: "1" } } });
+  const quotas = () => page.locator(".queue tr", { has: page.getByText("room", { exact: true }) }).evaluateAll((rows) => rows.map((row) => [row.className, ...[...row.cells].map((cell) => cell.textContent)]));
+  await until(async () => (await (await fetch("/api/v1/queue")).json()).quotas?.some((one) => one.used?.resourcequotas === "1"));
+  await go("#/runs", ".runs");
+  await go("#/queue", ".queue h1");
+  await shown(".queue caption", "Quotas");
+  const [maps, self] = await quotas();
+  assert.match(maps.join(" "), /^ default room configmaps \d+ 900$/);
+  assert.deepEqual(self, ["full", "default", "room", "resourcequotas", "1", "1"]);
   await look("queue");
+  await page.route("**/api/v1/queue", async (route) => {
+    const response = await route.fetch(), json = await response.json();
+    delete json.limits;
+    for (const one of json.quotas) delete one.used;
+    await route.fulfill({ response, json });
+  });
+  await go("#/runs", ".runs");
+  await go("#/queue", ".queue h1");
+  await shown(".queue .empty", "How many may run at once is not known here");
+  assert.deepEqual(await quotas(), [["", "default", "room", "configmaps", "", "900"], ["", "default", "room", "resourcequotas", "", "1"]]);
+  await page.unroute("**/api/v1/queue");
+  await kube("DELETE", `/api/v1/namespaces/${NAMESPACE}/resourcequotas/room`);
   for (const n of [1, 2, 3]) await kube("PATCH", `${dprofiler("ap")}/long-${n}`, { spec: { cancel: true } }, "application/merge-patch+json");
   await shown(".queue .empty", "Nothing waits");
 });
@@ -281,29 +347,77 @@ test("with the keyboard alone: from row to row, into a run and back", async () =
   await page.waitForSelector(".rows .row");
 });
 
+const many = (i) => `many-${String(i).padStart(3, "0")}`;
+const patchMany = (i, body, part = "") => kube("PATCH", `${dprofiler("ap")}/${many(i)}${part}`, body, "application/merge-patch+json");
+
+// Scrolls through MANY rows, a screen in some frames: the longest time between two frames, and the most rows that there were at once.
+const glide = (one) => one.evaluate(async (n) => {
+  const frame = () => new Promise(requestAnimationFrame);
+  let last = await frame(), gap = 0, rows = 0;
+  for (let y = 0; y <= n; y += 4) {
+    scrollTo(0, y * 40);
+    const now = await frame();
+    gap = Math.max(gap, now - last);
+    last = now;
+    rows = Math.max(rows, document.querySelectorAll(".rows .row").length);
+  }
+  return { gap, rows };
+}, MANY);
+
+// The same number of rows in the same browser, and nothing that moves: what the machine can do just now.
+async function plainList() {
+  const one = await page.context().newPage();
+  await one.setViewportSize({ width: 1280, height: 900 });
+  await one.setContent(`<style>div { height: 40px; display: flex; gap: 20px }</style>${Array.from({ length: MANY }, (_, i) => `<div>${"<span>plain text</span>".repeat(9)}${i}</div>`).join("")}`);
+  return one;
+}
+
 test(`${MANY} runs are listed without jank, while they change`, async () => {
   await go("#/runs?q=name:many-", ".runs");
-  await page.evaluate(() => {
-    window.longest = 0;
-    new PerformanceObserver((list) => list.getEntries().forEach((e) => (window.longest = Math.max(window.longest, e.duration)))).observe({ entryTypes: ["longtask"] });
-  });
-  await Promise.all(Array.from({ length: MANY }, (_, i) => profiling(`many-${String(i).padStart(3, "0")}`, { suspend: true })));
+  await Promise.all(Array.from({ length: MANY }, (_, i) => profiling(many(i), { suspend: true })));
   await until((n) => document.querySelector(".table").getAttribute("aria-rowcount") === String(n + 1), MANY);
-  const changes = Promise.all(Array.from({ length: 60 }, (_, i) => kube("PATCH", `${dprofiler("ap")}/many-${String(i * 8).padStart(3, "0")}`, { spec: { cancel: true } }, "application/merge-patch+json")));
-  let most = 0;
-  for (let y = 0; y <= MANY; y += 20) {
-    await page.evaluate((to) => new Promise((done) => (scrollTo(0, to), requestAnimationFrame(() => requestAnimationFrame(done)))), y * 40);
-    most = Math.max(most, await page.locator(".rows .row").count());
+  const plain = await plainList();
+  let calm, here, most, cancelled = 0;
+  for (let round = 0; round < 6; round++) {
+    // Both beside the same work of the server; a machine that was busy with something else in one of them gets another try.
+    const [still] = await Promise.all([glide(plain), ...Array.from({ length: 20 }, (_, i) => patchMany(i, { metadata: { annotations: { round: String(round) } } }))]);
+    await page.bringToFront();
+    const [moving] = await Promise.all([glide(page), ...Array.from({ length: 20 }, () => patchMany((cancelled++ * 8) % MANY, { spec: { cancel: true } }))]);
+    calm = still.gap;
+    here = moving.gap;
+    most = Math.max(most || 0, moving.rows);
+    say(`${moving.rows} rows at most in the page, at most ${Math.round(here)} ms between two frames; ${Math.round(calm)} ms in a plain list`);
+    if (here <= Math.max(200, 4 * calm)) break;
   }
-  await changes;
+  await plain.close();
+  assert.ok(most <= 60, `${most} rows at once`);
+  assert.ok(here <= Math.max(200, 4 * calm), `${here} ms between two frames, ${calm} ms in a plain list`);
   await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
   await until((n) => [...document.querySelectorAll(".rows .row")].some((row) => row.getAttribute("aria-rowindex") === String(n + 1)), MANY);
   await shown(".row .phase", "Cancelled");
-  assert.ok(most <= 60, `${most} rows at once`);
-  const longest = await page.evaluate(() => window.longest);
-  say(`${most} rows at most in the page, the longest task took ${Math.round(longest)} ms`);
-  assert.ok(longest < 2000, `a task of ${longest} ms`);
-  await page.evaluate(() => scrollTo(0, 0));
+  await go("#/runs?q=name:many-%20cancelled", ".runs"); // all of them, so that none comes in the middle of what is next
+  await until((n) => document.querySelector(".table").getAttribute("aria-rowcount") === String(n + 1), cancelled);
+  await go("#/runs?q=name:many-", ".rows .row");
+});
+
+test("one change draws one row anew, whatever the number of runs", async () => {
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  const seen = await page.locator(".rows .row").evaluateAll((rows) => rows.map((row) => row.querySelector(".name a").textContent));
+  const one = seen[3], hidden = Array.from({ length: MANY }, (_, i) => many(i)).find((name) => !seen.includes(name));
+  await page.evaluate(() => {
+    window.touched = [];
+    new MutationObserver((list) => {
+      for (const { target, type } of list) {
+        const element = target.nodeType === Node.TEXT_NODE ? target.parentElement : target;
+        if (element?.closest(".age, .eta")) continue; // what time it is
+        const row = element?.closest(".row");
+        if (row || type === "childList") window.touched.push(row ? row.querySelector(".name a").textContent : "the list");
+      }
+    }).observe(document.querySelector(".rows"), { subtree: true, childList: true, characterData: true, attributes: true });
+  });
+  for (const name of [hidden, one]) await patchMany(Number(name.slice(5)), { status: { progress: { percent: 42 } } }, "/status");
+  await until((name) => window.touched.includes(name), one);
+  assert.deepEqual(await page.evaluate(() => [...new Set(window.touched)]), [one]);
   await go("#/runs", ".rows .row");
   await look("runs-many");
 });

@@ -23,10 +23,11 @@ function table(points) {
   return [xs, ys];
 }
 
+const limitsOf = ({ limit, limits }) => limits || (limit ? [limit] : []);
+
 function values(figure, axis) {
   const all = figure.series.flatMap((one) => one.points.flatMap((p) => (axis === "y" ? [p.y, p.low, p.high] : [p.x])));
-  if (figure.limit && Number.isFinite(figure.limit[axis])) all.push(figure.limit[axis]);
-  return all;
+  return [...all, ...limitsOf(figure).map((one) => one[axis]).filter(Number.isFinite)];
 }
 
 const label = (axis) => (axis.unit ? `${axis.label}, ${axis.unit}` : axis.label);
@@ -120,19 +121,20 @@ export class Chart {
   }
 
   #under(u, c) {
-    const { limit, diagonal, front } = this.#figure;
+    const { diagonal, front } = this.#figure;
     const { left, top, width, height } = u.bbox, X = (v) => u.valToPos(v, "x", true), Y = (v) => u.valToPos(v, "y", true);
     if (diagonal) this.#line(u, [[left, top + height], [left + width, top]], c.grid, [4, 4]);
     if (front?.length > 1) this.#line(u, front.map((p) => [X(p.x), Y(p.y)]), c.pale, []);
-    if (!limit) return;
-    const across = Number.isFinite(limit.y);
-    this.#line(u, across ? [[left, Y(limit.y)], [left + width, Y(limit.y)]] : [[X(limit.x), top], [X(limit.x), top + height]], c.ink, [5, 4]);
-    u.ctx.save();
-    u.ctx.fillStyle = c.ink;
-    u.ctx.font = `${12 * devicePixelRatio}px ${css("--font")}`;
-    u.ctx.textAlign = "left";
-    u.ctx.fillText(limit.label, across ? left + 6 * devicePixelRatio : X(limit.x) + 5 * devicePixelRatio, across ? Y(limit.y) - 5 * devicePixelRatio : top + height - 6 * devicePixelRatio);
-    u.ctx.restore();
+    for (const limit of limitsOf(this.#figure)) {
+      const across = Number.isFinite(limit.y), x = X(limit.x), y = Y(limit.y), d = devicePixelRatio;
+      this.#line(u, across ? [[left, y], [left + width, y]] : [[x, top], [x, top + height]], c[limit.tone] || c.ink, [5, 4]);
+      u.ctx.save();
+      u.ctx.fillStyle = c[limit.tone] || c.ink;
+      u.ctx.font = `${12 * d}px ${css("--font")}`;
+      u.ctx.textAlign = "left";
+      u.ctx.fillText(limit.label, across ? left + 6 * d : x + 5 * d, across ? y - 5 * d : top + height - 6 * d);
+      u.ctx.restore();
+    }
   }
 
   #over(u, c) {

@@ -88,6 +88,13 @@ export function eta(run, now) {
   return span === age(rest.mid) ? span : `${age(rest.mid)} (${span})`;
 }
 
+// "starts in about 22 m", of what waits in a queue; "": not known.
+export function start(run, now) {
+  const rest = seconds(run.expectedStart) - now;
+  if (!Number.isFinite(rest)) return "";
+  return rest > 0 ? `starts in about ${age(rest)}` : "starts any moment";
+}
+
 export function clock(text) {
   const date = text ? new Date(text) : null;
   if (!date || Number.isNaN(date.getTime())) return "";

@@ -2,13 +2,14 @@
  * What has been measured, as figures to draw. Pure functions of what is in the run's files and its object.
  *
  * A figure is {id, title, kind, ...}:
- *   "xy"     x and y {label, unit, log}, series [{name, points: [{x, y, low, high, tone, note}], line}], limit {y, label}, front
+ *   "xy"     x and y {label, unit, log}, series [{name, points: [{x, y, low, high, tone, note}], line}], limit {y, label} or limits [{x, label, tone}], front
  *   "strip"  unit, rows [{name, values, median, low, high, tone, note}]
  *   "bars"   unit, most, rows [{name, value, low, high, note}]
  * A tone is "better", "worse" or "": colours mean nothing else.
  */
 
 import { digits, quantity } from "./format.js";
+import { against } from "./words.js";
 
 const finite = (...values) => values.every(Number.isFinite);
 const number = (value) => (value === null || value === undefined || value === "" ? NaN : Number(value));
@@ -125,8 +126,8 @@ function dgdr(object, result, checkpoint) {
 
 // What has it found? One sentence, also half-way.
 export function found(kind, { run, object, files = {} }) {
-  if (run.life === "succeeded" && run.sentence && kind !== "DynamoGraphDeploymentRequest") return run.sentence;
-  if (kind === "DynamoGraphDeploymentRequest") return foundSla(object, files["result.json"], slaPoints(files["checkpoint.json"]));
+  if (run.life === "succeeded" && run.sentence && kind !== "DynamoGraphDeploymentRequest" && kind !== "WorkloadProfile") return run.sentence;
+  if (kind === "DynamoGraphDeploymentRequest") return foundSla(object, files["result.json"], run.bestSoFar ? [] : slaPoints(files["checkpoint.json"])); // which is said already
   if (kind === "CUDAExperiment" || kind === "WorkloadProfile") return foundCuda(object, files["result.json"]);
   const rows = stripRows(object, files["result.json"], files["checkpoint.json"], files["samples.json"]).filter((row) => row.values.length);
   return rows.slice(0, 4).map((row) => `${row.name} ${quantity(row.median, "s")} (${row.values.length} so far)`).join(", ");
@@ -158,13 +159,13 @@ const shortKernel = (name) => (name.length > 40 ? name.slice(0, 37) + "…" : na
 function foundCuda(object, result) {
   const bound = result?.boundType || object?.status?.boundType;
   if (!bound) return "";
-  const kernel = result?.dominantKernel;
+  const kernel = result?.dominantKernel || object?.status?.metrics?.dominantKernel;
   return bound + (kernel ? `; most of the time is in ${shortKernel(kernel)}` : "");
 }
 
 function cuda(object, result) {
   const metrics = result?.metrics || object?.status?.metrics || {};
-  const kernels = result?.byKernel || object?.status?.byKernel || [];
+  const kernels = result?.byKernel || object?.status?.details?.byKernel || [];
   const spread = (key) => kernels.map((k) => [number(k.min?.[key] ?? k.metrics?.[key]), number(k.max?.[key] ?? k.metrics?.[key])]).filter(([a, b]) => finite(a, b));
   const rows = LIGHT.filter(([key]) => finite(number(metrics[key]))).map(([key, name]) => {
     const all = spread(key);
@@ -227,7 +228,7 @@ export function stripRows(object, result, checkpoint, samples) {
     const pair = pairs.find((p) => p.of === "time" && p.a === entry.name && p.b === baseline && p.size === entry.size);
     return { name: named(entry.name, entry.size), algorithm: entry.name, size: entry.size, values, median: entry.stats?.median ?? median(values),
       low: entry.stats?.ciLow, high: entry.stats?.ciHigh, tone: TONES[pair?.verdict] || "",
-      note: [pair && `${pair.verdict} than ${baseline}`, entry.name === baseline && "what the others are compared with", entry.error].filter(Boolean).join("; ") };
+      note: [pair && against(pair.verdict, baseline), entry.name === baseline && "what the others are compared with", entry.error].filter(Boolean).join("; ") };
   });
 }
 

@@ -10,7 +10,7 @@ import { figures, found } from "./measures.js";
 import { parsed } from "./files.js";
 import { format } from "./route.js";
 import { timeline } from "./timeline.js";
-import { CONSEQUENCE, MARKS, controls, howFar, standing, whenDone } from "./words.js";
+import { CONSEQUENCE, MARKS, configuration, controls, howFar, standing, whenDone } from "./words.js";
 import { readable, yaml } from "./yaml.js";
 
 const PAUSE = 1500; // at least, between two looks at what changes
@@ -52,6 +52,7 @@ export class RunPage {
     this.when = h("p", { class: "when" });
     this.window = h("div", { class: "window", "aria-hidden": "true" }, h("span", { class: "gone" }), h("span", { class: "span" }), h("span", { class: "mid" }));
     this.doing = h("p", { class: "doing" });
+    this.best = h("p", { class: "doing" });
     this.found = h("p", { class: "found" });
     this.trouble = h("p", { class: "trouble", role: "alert", hidden: true });
     this.phases = h("ol", { class: "phases" });
@@ -60,7 +61,7 @@ export class RunPage {
     this.yaml = h("pre", { class: "yaml", tabindex: 0, role: "region", "aria-label": "YAML" });
     this.element = h("section", { class: "run" },
       h("div", { class: "run-head" }, this.head, this.buttons), this.trouble,
-      h("div", { class: "answers" }, this.word, this.detail, this.bar.element, this.far, this.window, this.when, this.doing, this.found),
+      h("div", { class: "answers" }, this.word, this.detail, this.bar.element, this.far, this.window, this.when, this.doing, this.best, this.found),
       (this.halves = h("div", { class: "halves one" },
         h("section", { "aria-labelledby": "phases-title", class: "left" }, h("h2", { id: "phases-title" }, "Phases"), this.phases),
         h("section", { "aria-labelledby": "measured-title", class: "right" }, h("h2", { id: "measured-title" }, "Measured"), this.#figures.element))),
@@ -184,11 +185,24 @@ export class RunPage {
     this.badge.hidden = !run.simulated;
     this.bar.update(run);
     setText(this.far, howFar(run));
-    setText(this.doing, run.life === "running" && run.message ? `Now: ${run.message}` : "");
+    this.#sayDoing();
+    setText(this.best, run.bestSoFar ? `Best so far: ${run.bestSoFar}` : "");
+    this.#sayFound();
     this.#window(run, now);
     setText(this.when, whenDone(run, now));
     this.#showButtons(run);
     this.#showPhases(now);
+  }
+
+  #sayDoing() {
+    const run = this.#run, doing = run.life === "running" ? [configuration(this.#detail.object), run.message].filter(Boolean).join(" · ") : "";
+    setText(this.doing, doing && `Now: ${doing}`);
+  }
+
+  // Together with the best so far, which it leaves out when that is said.
+  #sayFound() {
+    const run = this.#run;
+    setText(this.found, found(run.kind, { run, object: this.#detail.object, files: this.#files }) || "");
   }
 
   #tick() {
@@ -257,7 +271,8 @@ export class RunPage {
     if (!run) return;
     if (!this.word.textContent) this.#say();
     this.#showPhases(Date.now() / 1000);
-    setText(this.found, found(run.kind, { run, object, files: this.#files }) || "");
+    this.#sayDoing();
+    this.#sayFound();
     this.#figures.update(figures(run.kind, { object, files: this.#files }));
     if (this.#open.has("yaml") && object) setText(this.yaml, yaml(readable(object)));
   }

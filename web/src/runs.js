@@ -6,7 +6,7 @@
 import { Bar } from "./bar.js";
 import { css, h, replace, setText, toggle } from "./dom.js";
 import * as filter from "./filter.js";
-import { age, eta, keyOf, seconds, step, took } from "./format.js";
+import { age, eta, keyOf, seconds, start, step, took } from "./format.js";
 import { format, ofRun } from "./route.js";
 import { MARKS } from "./words.js";
 
@@ -16,7 +16,7 @@ const COLUMNS = ["", "Kind", "Name", "Phase", "Step", "Progress", "Ends", "Age",
 function ends(run, now) {
   if (run.notMoving) return "not moving";
   if (run.life === "running") return eta(run, now);
-  if (run.queuePosition) return `place ${run.queuePosition}`;
+  if (run.queuePosition) return start(run, now) || `place ${run.queuePosition}`;
   const time = took(run.startedAt, run.endedAt);
   return time && `took ${time}`;
 }

@@ -11,7 +11,7 @@ const number = (value) => (Number.isFinite(value) ? value : undefined);
 function fromTrack(track, now) {
   return track.phases.map((p) => ({
     name: p.name,
-    seconds: number(p.endedAt ? p.seconds : Math.max(p.seconds || 0, now - seconds(p.beganAt))),
+    seconds: number(p.endedAt || !p.beganAt ? p.seconds : Math.max(p.seconds || 0, now - seconds(p.beganAt))),
     steps: number(p.totalSteps),
     done: number(p.steps),
     over: !!p.endedAt,

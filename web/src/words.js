@@ -1,6 +1,6 @@
 // What the page says of a run, in words. Pure functions.
 
-import { clock, eta, moment, took } from "./format.js";
+import { clock, eta, moment, start, took } from "./format.js";
 
 export const MARKS = {
   running: "▸", pending: "·", suspended: "‖", scheduled: "◷", succeeded: "✓", failed: "✗", cancelled: "–",
@@ -38,7 +38,7 @@ export function whenDone(run, now) {
   }
   const time = took(run.startedAt || run.createdAt, run.endedAt);
   if (run.endedAt) return `Ended ${moment(run.endedAt, now * 1000)}${time && `, after ${time}`}`;
-  if (run.life === "pending") return "Not begun yet";
+  if (run.life === "pending") return start(run, now).replace(/^s/, "S") || "Not begun yet";
   return "";
 }
 
@@ -50,6 +50,13 @@ export function howFar(run) {
   }
   if (run.attempt > 1) parts.push(`attempt ${run.attempt}`);
   return parts.join(" · ");
+}
+
+// What is being measured at this moment, as its object tells it: "TP=2/DP=2 on 4 GPUs".
+export function configuration(object) {
+  const { status } = object || {}, { parallelMapping, currentGpus } = (status?.profilingProgress || status?.progress)?.gpuConfig || {};
+  const gpus = currentGpus > 0 ? `${currentGpus} GPU${currentGpus === 1 ? "" : "s"}` : "";
+  return [parallelMapping, gpus].filter(Boolean).join(" on ");
 }
 
 // What can be done with it: verbs of the API.
@@ -72,6 +79,13 @@ export const CONSEQUENCE = {
 };
 
 const ENDED = { succeeded: "completed", failed: "failed", cancelled: "was cancelled", running: "runs", suspended: "is suspended", pending: "waits" };
+
+// A verdict about a run beside the one that it is set against: "faster than a", "no detectable difference from a".
+const AGAINST = { "no detectable difference": "from", inconclusive: "against", "not comparable": "with" };
+
+export function against(verdict, baseline) {
+  return `${verdict} ${AGAINST[verdict] || "than"} ${baseline}`;
+}
 
 // One sentence for those who do not look.
 export function turned(run) {
