@@ -1,8 +1,9 @@
 #include "cli/people.h"
+#include "cli/phases.h"
 
 #include <math.h>
 
-enum { VALUE_WIDTH = 100, INDENT = 2 };
+enum { VALUE_WIDTH = 100, TEXT_MAX = 64 << 10 };
 
 static const struct usage usage = {
         "describe KIND/NAME [OPTION]...",
@@ -51,7 +52,7 @@ static const char *phase_of(struct describe *d)
         if (s->steps > 0)
                 text = arena_join(&d->p.arena, text, ", step ", people_step(&d->p.arena, s));
         if (isfinite(s->percent))
-                text = arena_printf(&d->p.arena, "%s, %.0f %%", text, s->percent);
+                text = arena_printf(&d->p.arena, "%s, %s %%", text, show_percent(&d->p.arena, s->percent));
         return s->not_measured ? arena_join(&d->p.arena, text, " (simulated or replayed values)", "") : text;
 }
 
@@ -68,8 +69,8 @@ static void print_head(struct describe *d)
                 fact(d, "now", TONE_PLAIN, s->message);
         fact(d, s->life == SUMMARY_SUCCEEDED ? "outcome" : "reason", TONE_PLAIN,
              s->sentence || s->queue ? people_reason(a, s) : s->reason);
-        if (s->eta_mid)
-                fact(d, "left", TONE_PLAIN, people_eta(&d->p, s));
+        if (s->eta_mid || s->starts)
+                fact(d, s->starts ? "begins" : "left", TONE_PLAIN, people_eta(&d->p, s));
         if (s->attempt)
                 fact(d, "attempt", TONE_PLAIN,
                      arena_printf(a, "%llu, Job %s, %lld retried", (unsigned long long)s->attempt,
@@ -128,24 +129,21 @@ static void print_members(struct describe *d, const char *title, const struct js
 
 static void print_phases(struct describe *d)
 {
-        const struct track *t = &d->story.track;
-        struct arena *a = &d->p.arena;
+        struct phases phases = {.kind = d->run.kind,
+                                .object = d->run.object,
+                                .label = d->run.label,
+                                .status_map = d->story.status_map,
+                                .now = d->p.now,
+                                .screen = d->screen};
+        _cleanup_(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
 
-        if (!d->story.has_track || !t->n)
+        if (!phases.screen.width)
+                phases.screen.width = VALUE_WIDTH;
+        phases_draw_tree(&phases, &d->p.arena, &text);
+        if (!text.n)
                 return;
         section(d, "Phases");
-        for (uint32_t i = 0; i < t->n; i++) {
-                const struct track_phase *ph = &t->phases[i];
-                usec_t took = (usec_t)(track_phase_seconds(ph, d->p.now) * (double)USEC_PER_SEC);
-                const char *steps = ph->total ? arena_printf(a, "%u/%u steps",
-                                                             ph->ended ? ph->done : ph->step, ph->total)
-                                              : "";
-
-                if (run_phase_terminal(ph->name))
-                        continue;
-                printf("  %s %-22s %-14s %s%s\n", ph->ended ? "✓" : "▸", text_clean(a, ph->name), steps,
-                       show_duration(a, took / USEC_PER_SEC * USEC_PER_SEC), ph->ended ? "" : " so far");
-        }
+        fwrite(text.p, 1, text.n, stdout);
 }
 
 static usec_t time_at(const struct json *object, const char *member)

@@ -47,6 +47,8 @@ static const struct remedy {
         {"ImagePullFailed", false, "check the image's name and that the nodes may pull it"},
         {"ContainerConfigError", false, "create what the pod refers to: its ConfigMaps, Secrets, volumes"},
         {"WorkloadFailed", false, "see what it wrote last"},
+        {"ExitCode", false, "see what it wrote last, and run its command by hand"},
+        {"Signal", false, "see what it wrote last; a crash of its own leaves a core where those are kept"},
         {"OutOfMemory", false, "raise resources.limits.memory or have it use less"},
         {"DeadlineExceeded", false, "allow more time by spec.timeout, or have it do less"},
         {"Evicted", false, "run it again when the node can bear it"},
@@ -70,6 +72,7 @@ static const struct remedy {
         {"KindOutdated", false, "install the present definitions: sonde manifests | kubectl apply -f -"},
         {"Forbidden", false, "grant the operator's account what it lacks"},
         {"HistoryUnavailable", false, "see that the operator reaches its history (--history)"},
+        {"HistoryRefused", false, "see why the history's database refuses the row; the run itself is done"},
         {"ResultMissing", false, "see what the workload wrote, and why it left no result"},
         {"ProfileSummaryMissing", true, "see what the profiler wrote, and why it left no summary"},
         {"InvalidProfileSummary", true, "see what wrote the summary"},
@@ -236,10 +239,12 @@ static void explain_pending(struct explain *x)
                 explain_unseen(x);
                 return;
         }
+        people_places(&x->p, &x->run, 1);
         if (s->queue)
                 x->answer.head = arena_printf(
-                        a, "%s waits at position %s of the queue, %s after it was created.", x->run.label,
-                        s->queue, ago ? ago : "some time");
+                        a, "%s waits at position %s of the queue, %s after it was created%s%s.", x->run.label,
+                        s->queue, ago ? ago : "some time", s->starts ? "; it " : "",
+                        s->starts ? show_start(a, x->p.now, s->starts) : "");
         else
                 x->answer.head = arena_printf(a, "%s has not begun, %s after it was created.", x->run.label,
                                               ago ? ago : "some time");
@@ -258,7 +263,7 @@ static void explain_running(struct explain *x)
         const struct summary *s = &x->run.summary;
         struct arena *a = &x->p.arena;
         const char *eta = people_eta(&x->p, s), *at = place(x);
-        const char *far = isfinite(s->percent) ? arena_printf(a, ", %.0f %%", s->percent) : "";
+        const char *far = isfinite(s->percent) ? arena_printf(a, ", %s %%", show_percent(a, s->percent)) : "";
 
         if (s->stuck)
                 x->answer.head = arena_printf(a, "%s does not move%s%s.", x->run.label, at, far);

@@ -24,6 +24,7 @@ static void print_table(struct get *g)
 {
         struct screen screen = screen_of(stdout);
 
+        people_places(&g->p, g->runs.v, g->runs.n);
         people_table(&g->p, &g->runs, streq(g->p.output, "wide"), &screen);
 }
 

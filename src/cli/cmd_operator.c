@@ -9,6 +9,9 @@
 #define LEASE_NAME "sonde-operator"
 /* A pod has 30 s to end; what has not been answered by then is decided again by the next one. */
 #define DRAIN_MAX (20 * USEC_PER_SEC)
+/* Memory is given back once what the start needed has been done, and from time to time. */
+#define TRIM_FIRST (5 * USEC_PER_SEC)
+#define TRIM_EVERY (60 * USEC_PER_SEC)
 
 struct app {
         struct kube_config_sources sources;
@@ -28,10 +31,19 @@ struct app {
         struct history *history;     /* of that */
         struct web *web;
         struct health *health, *metrics_server;
-        struct timer patience;
+        struct timer patience, trim;
         int code;
         bool draining, drained;
 };
+
+/* ---- memory */
+
+/* Busy or not: it takes milliseconds, and what stands by, with all keys waiting, or never rests, has most to give. */
+static void on_trim(struct timer *t)
+{
+        mem_trim();
+        timer_after(t, TRIM_EVERY);
+}
 
 /* ---- the end */
 
@@ -185,7 +197,7 @@ static int start_api(struct app *app, struct err *err)
         if (!app->web)
                 return err_wrap(err, "--listen");
         LOG_INFO(&app->log, "Serving the API and the page", F_STR("address", app->api.listen),
-                 F_UINT("port", web_port(app->web)), F_BOOL("tls", app->api.cert != NULL));
+                 F_UINT("port", web_port(app->web)), F_BOOL("tls", web_has_tls(app->web)));
         return 0;
 }
 
@@ -198,6 +210,7 @@ static int start_work(struct app *app, struct err *err)
         }
         if (app->run.history.place) {
                 app->run.history.reading = true;
+                app->run.history.patient = true; /* an operator may have to make it first */
                 app->history = history_open(app->loop, &app->run.history, &app->log, err);
                 return app->history ? 0 : -1;
         }
@@ -215,6 +228,8 @@ static int start(struct app *app, struct err *err)
         if (!app->loop)
                 return -1;
         timer_init(&app->patience, app->loop, on_patience_over);
+        timer_init(&app->trim, app->loop, on_trim);
+        timer_after(&app->trim, TRIM_FIRST);
         app->kube = app->run.kube = kube_new(app->loop, &app->config, &options, err);
         if (!app->kube || (app->leader_elect && start_lease(app, err) < 0))
                 return -1;
@@ -222,7 +237,8 @@ static int start(struct app *app, struct err *err)
                 return -1;
         loop_on_signal(app->loop, SIGTERM, on_signal, app);
         loop_on_signal(app->loop, SIGINT, on_signal, app);
-        loop_set_pace(app->loop, OPERATOR_PACE);
+        if (!app->api.listen) /* whoever asks the API waits for each turn */
+                loop_set_pace(app->loop, OPERATOR_PACE);
         LOG_INFO(&app->log, "Started", F_STR("version", SONDE_VERSION), F_STR("server", app->config.source),
                  F_STR("watches", app->run.ns ? app->run.ns : "all namespaces"),
                  F_UINT("port", app->health ? health_port(app->health) : 0));
@@ -244,6 +260,7 @@ static void done(struct app *app)
         kube_config_done(&app->config);
         if (app->loop) {
                 timer_cancel(&app->patience);
+                timer_cancel(&app->trim);
                 loop_free(app->loop);
         }
 }
@@ -255,6 +272,7 @@ static int run(struct app *app)
         int code = 1;
 
         (void)signal(SIGPIPE, SIG_IGN); /* whoever read the log has gone: the work goes on */
+        fd_allow(WEB_DESCRIPTORS);
         metrics_add_process(metrics);
         app->run.metrics = metrics;
         if (start(app, &err) < 0)
@@ -344,6 +362,8 @@ int cmd_operator(int argc, char **argv)
                 {"ml-image", 0, "IMAGE",
                  "the image that holds Python and the frameworks of ml algorithms (default: sonde-ml:latest)",
                  OPT_STR, &app.run.ml_image},
+                {"no-nodes", 0, NULL, "list no nodes, as it may not: none is preferred for a CUDAExperiment",
+                 OPT_FLAG, &app.run.no_nodes},
                 {"profiler-env", 0, "NAME=VALUE", "environment for every profiler; may be repeated", OPT_LIST,
                  &app.env},
                 {"concurrency", 0, "N", "requests of one kind in work at once (default: 16)", OPT_UINT,

@@ -4,8 +4,6 @@
 #include "cli/cli.h"
 
 #include <malloc.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "run/run.h"
 
@@ -98,17 +96,10 @@ static void keep_small(void)
         mallopt(M_TOP_PAD, 0);
 }
 
-/*
- * Reading the configuration and the first TLS handshake map most of the program, a relay at work needs a tenth of it.
- * Clean pages of the file: what is needed again is mapped again.
- */
+/* Reading the configuration and the first TLS handshake map most of the program, a relay at work needs a tenth of it. */
 static void forget_start(struct timer *timer _unused_)
 {
-        extern char __executable_start, etext; /* the linker's */
-        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)&__executable_start & -page;
-
-        malloc_trim(0);
-        (void)madvise((void *)from, ((uintptr_t)&etext - from) & -page, MADV_DONTNEED);
+        mem_trim();
 }
 
 static int run_relay(struct request *q, struct err *err)

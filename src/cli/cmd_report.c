@@ -9,7 +9,7 @@
 enum { NOT_SAID = UINT32_MAX, NUMBER_MAX = 1000000000 };
 
 struct request {
-        const char *dir, *phase, *message, *sub_phase, *mapping, *fail, *reason, *plan;
+        const char *dir, *phase, *message, *sub_phase, *mapping, *best, *fail, *reason, *plan;
         unsigned step, of, gpus;
         bool complete;
 };
@@ -55,9 +55,9 @@ static const char *fault_of(const struct request *q)
                 return "--phase needs --message: what is being done";
         if (q->fail && q->message)
                 return "--fail says the message itself; leave --message out";
-        if (!q->phase &&
-            (q->step != NOT_SAID || q->of != NOT_SAID || q->gpus != NOT_SAID || q->sub_phase || q->mapping))
-                return "--step, --of, --sub-phase, --gpus and --mapping go with --phase";
+        if (!q->phase && (q->step != NOT_SAID || q->of != NOT_SAID || q->gpus != NOT_SAID || q->sub_phase ||
+                          q->mapping || q->best))
+                return "--step, --of, --sub-phase, --gpus, --mapping and --best go with --phase";
         if (q->reason && (!q->fail || !run_reason_valid(str_of(q->reason))))
                 return "--reason goes with --fail, and is one word of letters and digits, such as NoGPU";
         if ((q->step == NOT_SAID) != (q->of == NOT_SAID))
@@ -116,6 +116,7 @@ static bool report(const struct request *q, const struct run_plan *plan, struct 
                 .sub_phase = q->sub_phase,
                 .gpus = q->gpus == NOT_SAID ? -1 : (int64_t)q->gpus,
                 .mapping = q->mapping,
+                .best = q->best,
         };
 
         if (q->complete)
@@ -140,6 +141,8 @@ int cmd_report(int argc, char **argv)
                 {"gpus", 0, "N", "GPUs in use", OPT_UINT, &q.gpus},
                 {"mapping", 0, "TEXT", "how the work is spread over them, such as TP=2/DP=2", OPT_STR,
                  &q.mapping},
+                {"best", 0, "TEXT", "the best of what was measured so far, such as \"TP=4  ITL 11.8 ms\"",
+                 OPT_STR, &q.best},
                 {"plan", 0, "JSON", "the phases to come, with steps and weights; once is enough", OPT_STR,
                  &q.plan},
                 {"complete", 0, NULL, "the run has succeeded", OPT_FLAG, &q.complete},

@@ -174,16 +174,6 @@ static void on_signal(void *arg, int signo)
         loop_stop(app->loop, signo == SIGINT ? EXIT_INTERRUPTED : 0);
 }
 
-static void raise_limit(void)
-{
-        struct rlimit limit;
-
-        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS)
-                return;
-        limit.rlim_cur = MIN((rlim_t)DESCRIPTORS, limit.rlim_max);
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* what there is must do: the server asks how many */
-}
-
 static int write_port(const char *path, uint16_t port, struct err *err)
 {
         char text[8];
@@ -269,7 +259,7 @@ static int run(const struct sim_options *o, const char *file)
         if (o->truth) {
                 code = tell_truth(&a, &model, o, &err);
         } else {
-                raise_limit();
+                fd_allow(DESCRIPTORS); /* the server asks how many there are */
                 code = serve(&model, o, &log, &err);
         }
         if (code < 0)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define PAGE_LISTEN "127.0.0.1:7070"
+#define TRIM_AFTER  (5 * USEC_PER_SEC)
 
 enum { DOCTOR_MAX = 64 << 10, OTHERS = 077 };
 
@@ -33,14 +34,22 @@ struct up {
         struct admission_limits limits;
         const char *ml_image;
         struct history_config history;
-        size_t refused; /* resources */
-        usec_t began;
+        size_t refused;     /* resources */
+        usec_t began, took; /* took: until the engine answered */
+        struct timer trim;
         unsigned gpus, cpus, watch_history;
         bool exit_when_done, no_operator, no_fsync, verbose;
         bool stopping, over;
         int signals; /* how often we were told to end */
         int code;
 };
+
+/* What only the start needed is given back. */
+static void on_trim(struct timer *t)
+{
+        (void)t;
+        mem_trim();
+}
 
 /* ---- the end */
 
@@ -152,27 +161,30 @@ static char *typed(const char *path)
         return buf_take(&b);
 }
 
-static void warn(const struct local_config *config)
+static void warn(const struct up *up, const struct local_config *config)
 {
+        const char *const addresses[] = {config->listen, up->page_listen};
         struct stat st;
 
-        if (config->listen && !web_is_loopback(config->listen))
-                cli_error("warning: %s can be reached from other machines; whoever has the token runs "
-                          "commands on this one as you",
-                          config->listen);
+        for (size_t i = 0; i < ARRAY_LEN(addresses); i++)
+                if (addresses[i] && !streq(addresses[i], "0") && !web_is_loopback(addresses[i]))
+                        cli_error(
+                                "warning: %s can be reached from other machines; whoever has the token runs "
+                                "commands on this one as you",
+                                addresses[i]);
         if (stat(config->dir, &st) == 0 && (st.st_mode & OTHERS))
                 cli_error("warning: others may look into %s, where output of pods is kept; chmod 700 it",
                           config->dir);
 }
 
-static void say_ready(const struct up *up, const struct local_config *config, usec_t took)
+static void say_ready(const struct up *up, const struct local_config *config)
 {
         _cleanup_(free_ptr) char *kubeconfig = typed(local_kubeconfig(up->local));
         _cleanup_(buf_done) struct buf doctor = BUF_INIT(DOCTOR_MAX);
         struct str rest, line;
 
         printf("sonde up: engine ready in %llu ms · kubectl --kubeconfig %s get all\n",
-               (unsigned long long)(took / USEC_PER_MS), kubeconfig);
+               (unsigned long long)(up->took / USEC_PER_MS), kubeconfig);
         if (config->no_node) {
                 printf("  no node and no operator: pods stay Pending\n");
         } else {
@@ -195,6 +207,8 @@ static int start_engine(struct up *up, struct local_config *config, struct err *
         up->loop = loop_new(NULL, config->log, err);
         if (!up->loop)
                 return -1;
+        timer_init(&up->trim, up->loop, on_trim);
+        timer_after(&up->trim, TRIM_AFTER);
         config->on_failure = on_failure;
         config->arg = up;
         up->local = local_new(up->loop, config, err);
@@ -204,7 +218,7 @@ static int start_engine(struct up *up, struct local_config *config, struct err *
         loop_on_signal(up->loop, SIGTERM, on_signal, up);
         loop_on_signal(up->loop, SIGHUP, on_signal, up);
         loop_on_signal(up->loop, SIGPIPE, on_signal, up); /* whoever read what is told has gone */
-        say_ready(up, config, clock_boot(&clock) - began);
+        up->took = clock_boot(&clock) - began;
         return 0;
 }
 
@@ -257,6 +271,24 @@ static int start_operator(struct up *up, const struct local_config *config, stru
         return 0;
 }
 
+/* Where a browser finds what listens there; on every address is on this machine's too. */
+static void say_page(const struct up *up, const char *listen)
+{
+        static const char *const every[] = {"", "0.0.0.0", "[::]"};
+        const char *colon = strrchr(listen, ':');
+        struct str host = colon ? str_n(listen, (size_t)(colon - listen)) : STR("");
+
+        for (size_t i = 0; i < ARRAY_LEN(every); i++)
+                if (str_eq(host, str_of(every[i])))
+                        host = STR("127.0.0.1");
+        if (str_has_prefix(str_of(listen), STR("unix:")))
+                printf("  page: %s\n", listen);
+        else
+                printf("  page: %s://%.*s:%u/#t=%s\n", web_has_tls(up->page) ? "https" : "http",
+                       STR_ARG(host), web_port(up->page), up->config.token ? up->config.token : "");
+        fflush(stdout);
+}
+
 /* The API and the page. The token is the engine's, which is in the kubeconfig alone. */
 static int start_page(struct up *up, struct err *err)
 {
@@ -281,9 +313,7 @@ static int start_page(struct up *up, struct err *err)
         }
         if (!up->page)
                 return err_wrap(err, "--page-listen");
-        printf("  page: http://127.0.0.1:%u/#t=%s\n", web_port(up->page),
-               up->config.token ? up->config.token : "");
-        fflush(stdout);
+        say_page(up, config.listen);
         return 0;
 }
 
@@ -302,12 +332,11 @@ static void run_files(struct up *up)
 
 static int start(struct up *up, struct local_config *config, struct err *err)
 {
-        if (start_engine(up, config, err) < 0)
+        if (start_engine(up, config, err) < 0 || connect_client(up, err) < 0)
                 return -1;
-        if (config->no_node && !up->resources.files)
-                return 0;
-        if (connect_client(up, err) < 0 || (!config->no_node && apply_crds(up, err) < 0))
+        if (!config->no_node && apply_crds(up, err) < 0)
                 return -1;
+        say_ready(up, config); /* whoever reads this may ask for our kinds */
         if (!config->no_node && !up->no_operator && !up->stopping && start_operator(up, config, err) < 0)
                 return -1;
         if (!config->no_node && !up->stopping && start_page(up, err) < 0)
@@ -327,8 +356,10 @@ static void done(struct up *up)
         kube_config_done(&up->config);
         if (up->local)
                 local_free(up->local);
-        if (up->loop)
+        if (up->loop) {
+                timer_cancel(&up->trim);
                 loop_free(up->loop);
+        }
         metrics_free(up->metrics);
         resources_done(&up->resources);
         resources_done(&up->crds);
@@ -347,8 +378,9 @@ static int run(struct up *up, struct local_config *config)
         config->history = up->watch_history;
         config->durable = !up->no_fsync;
         up->metrics = metrics_new();
+        fd_allow(WEB_DESCRIPTORS);
         metrics_add_process(up->metrics);
-        warn(config);
+        warn(up, config);
         if (start(up, config, &err) < 0)
                 cli_error("up: %s", err.text);
         else

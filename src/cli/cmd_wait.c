@@ -1,4 +1,5 @@
 #include "cli/people.h"
+#include "cli/trouble.h"
 
 enum { EXIT_TIMED_OUT = 124 /* as timeout(1) has it */, LINE_MAX_TEXT = 600 };
 
@@ -41,6 +42,7 @@ struct wait {
         bool quiet;
         VEC(struct waited *) list;
         struct timer deadline;
+        struct trouble trouble;
         size_t open;
         int code;
 };
@@ -230,6 +232,13 @@ static void on_deadline(struct timer *t)
         loop_stop(w->p.loop, EXIT_TIMED_OUT);
 }
 
+static void on_hopeless(void *arg)
+{
+        struct wait *w = arg;
+
+        loop_stop(w->p.loop, 1);
+}
+
 /* ---- all */
 
 static void watch(struct waited *o)
@@ -246,6 +255,7 @@ static void watch(struct waited *o)
         rc.cache = o->cache = cache_new(&(struct cache_config){.type = o->run.kind->type});
         cache_listen(o->cache, on_change, o);
         o->reflector = reflector_new(&rc);
+        trouble_watch(&o->all->trouble, o->run.cluster, o->reflector);
 }
 
 static int run(struct wait *w)
@@ -261,6 +271,7 @@ static int run(struct wait *w)
         timer_init(&w->deadline, w->p.loop, on_deadline);
         if (w->timeout)
                 timer_after(&w->deadline, w->timeout);
+        trouble_begin(&w->trouble, w->p.loop);
         for (size_t i = 0; i < w->list.n; i++)
                 watch(w->list.v[i]);
         return people_finish(loop_run(w->p.loop));
@@ -270,6 +281,7 @@ static void done(struct wait *w)
 {
         if (w->p.loop && w->deadline.loop)
                 timer_cancel(&w->deadline);
+        trouble_done(&w->trouble);
         for (size_t i = 0; i < w->list.n; i++) {
                 reflector_free(w->list.v[i]->reflector);
                 cache_free(w->list.v[i]->cache);
@@ -294,6 +306,7 @@ int cmd_wait(int argc, char **argv)
         };
         int code = options_parse(options, &usage, &argc, argv);
 
+        w.trouble = (struct trouble){.on_hopeless = on_hopeless, .arg = &w};
         if (code < 0 && (!check_goal(w.goal) || people_read_names(argc, argv, true, &w.names) < 0))
                 code = EXIT_USAGE;
         if (code < 0)

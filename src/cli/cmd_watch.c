@@ -1,6 +1,7 @@
 #include "cli/live.h"
 #include "cli/people.h"
 #include "cli/phases.h"
+#include "cli/trouble.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -50,20 +51,22 @@ struct watched {
         enum summary_life life;
 };
 
-/* One line a change, of the table. */
+/* What was last said of a run of the table. */
 struct teller {
-        char *uid, *told;
+        char *uid, *label, *told;
 };
 
 struct watch {
         struct people p;
         struct people_names names;
-        VEC(struct watched *) list; /* empty: the table */
+        VEC(struct watched *) list;         /* empty: the table */
+        VEC(struct people_cluster *) shown; /* in the table */
         VEC(struct source *) sources;
-        VEC(struct teller) tellers;
+        struct map tellers; /* by uid */
         struct screen screen;
         struct live *live; /* NULL: it is no terminal */
         struct timer soon, clock;
+        struct trouble trouble;
         int code;
         bool left;
 };
@@ -148,6 +151,14 @@ static int by_place(const void *x, const void *y)
         return order ? order : strcmp(a->summary.name, b->summary.name);
 }
 
+static bool all_are_known(const struct watch *w)
+{
+        for (size_t i = 0; i < w->sources.n; i++)
+                if (!reflector_synced(w->sources.v[i]->reflector))
+                        return false;
+        return true;
+}
+
 /* VIEW is as W's, with an arena of its own. */
 static void draw_table(struct watch *w, struct people *view, struct buf *frame)
 {
@@ -171,7 +182,8 @@ static void draw_table(struct watch *w, struct people *view, struct buf *frame)
         if (screen.to && runs.n)
                 people_table(view, &runs, false, &screen);
         else if (screen.to)
-                fprintf(screen.to, "there are no runs yet; q leaves\n");
+                fprintf(screen.to, "%s; q leaves\n",
+                        all_are_known(w) ? "there are no runs yet" : "asking for the runs");
         if (screen.to && fclose(screen.to) == 0)
                 buf_add(frame, text, n);
         free(text);
@@ -192,6 +204,7 @@ static void draw(struct watch *w)
                 draw_trees(w, &view.arena, &frame);
         else
                 draw_table(w, &view, &frame);
+        trouble_draw(&w->trouble, &view.arena, &w->screen, &frame);
         live_draw(w->live, buf_str(&frame));
         arena_done(&view.arena);
 }
@@ -234,16 +247,25 @@ static void tell(char **told, const char *label, const struct summary *s)
         fflush(stdout);
 }
 
-static char **told_of(struct watch *w, const char *uid)
+static struct teller *teller_of(struct watch *w, const char *uid, const char *label)
 {
-        struct teller *t;
+        struct teller *t = map_get(&w->tellers, str_of(uid));
 
-        vec_foreach (known, &w->tellers)
-                if (streq(known->uid, uid))
-                        return &known->told;
-        t = vec_push(&w->tellers);
+        if (t)
+                return t;
+        t = xcalloc(1, sizeof(*t));
         t->uid = xstrdup(uid);
-        return &t->told;
+        t->label = xstrdup(label);
+        map_put(&w->tellers, str_of(t->uid), t);
+        return t;
+}
+
+static void teller_free(struct teller *t)
+{
+        free(t->uid);
+        free(t->label);
+        free(t->told);
+        free(t);
 }
 
 /* ---- the end */
@@ -302,14 +324,27 @@ static void look_at_any(struct source *s, const struct cache_entry *e)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
         struct summary sum;
+        struct teller *t;
 
         if (s->all->live)
                 return;
         summarize(s->kind, cache_parse(s->cache, e, &a), &a, &sum);
-        tell(told_of(s->all, e->uid),
-             arena_printf(&a, "%s%s%s/%s", s->cluster->ns ? "" : sum.ns, s->cluster->ns ? "" : "/",
-                          s->kind->label, sum.name),
-             &sum);
+        t = teller_of(s->all, e->uid,
+                      arena_printf(&a, "%s%s%s/%s", s->cluster->ns ? "" : sum.ns, s->cluster->ns ? "" : "/",
+                                   s->kind->label, sum.name));
+        tell(&t->told, t->label, &sum);
+}
+
+/* One of the table that was told of is gone. */
+static void forget_any(struct source *s, const struct cache_entry *e)
+{
+        struct teller *t = map_remove(&s->all->tellers, str_of(e->uid));
+
+        if (!t)
+                return;
+        printf("%s was deleted\n", t->label);
+        fflush(stdout);
+        teller_free(t);
 }
 
 static void on_change(void *arg, enum cache_change change, const struct cache_entry *before,
@@ -318,6 +353,8 @@ static void on_change(void *arg, enum cache_change change, const struct cache_en
         struct source *s = arg;
         struct watched *o = s->of;
 
+        if (!o && before && (!after || !streq(before->uid, after->uid)))
+                forget_any(s, before);
         if (!o && after)
                 look_at_any(s, after);
         else if (o && s == &o->object) {
@@ -365,6 +402,18 @@ static void on_resize(void *arg)
         draw(arg);
 }
 
+static void on_trouble(void *arg)
+{
+        draw_soon(arg);
+}
+
+static void on_hopeless(void *arg)
+{
+        struct watch *w = arg;
+
+        loop_stop(w->p.loop, 1);
+}
+
 /* ---- all */
 
 static void begin(struct source *s, struct watch *w, struct people_cluster *c, const struct kube_type *type,
@@ -400,6 +449,7 @@ static void begin_run(struct watch *w, struct watched *o)
                       arena_printf(a, "metadata.name=%s", names.status_map));
         begin(&o->object, w, r->cluster, r->kind->type, r->summary.ns,
               arena_printf(a, "metadata.name=%s", r->summary.name));
+        trouble_watch(&w->trouble, r->cluster, o->object.reflector);
 }
 
 static int find_runs(struct watch *w)
@@ -416,18 +466,41 @@ static int find_runs(struct watch *w)
         return 0;
 }
 
-static void begin_table(struct watch *w)
+static void begin_cluster(struct watch *w, struct people_cluster *c)
+{
+        for (size_t k = 0; kinds_at(k); k++) {
+                struct source *s;
+
+                if (w->names.n && w->names.v[0].kind != kinds_at(k))
+                        continue;
+                s = *vec_push(&w->sources) = xcalloc(1, sizeof(*s));
+                s->kind = kinds_at(k);
+                begin(s, w, c, kinds_at(k)->type, c->ns, NULL);
+                trouble_watch(&w->trouble, c, s->reflector);
+        }
+}
+
+/* Whether C answers, takes the selector and has our kinds: if not, that is said, as `get` says it. */
+static bool can_list(const struct watch *w, struct people_cluster *c)
+{
+        struct people view = w->p; /* what is listed is watched later, and not kept */
+        struct people_runs runs = {0};
+        int r;
+
+        view.arena = (struct arena)ARENA_INIT;
+        r = people_list(&view, c, &w->names, &runs);
+        vec_done(&runs);
+        arena_done(&view.arena);
+        return r == 0;
+}
+
+/* Of several clusters, one that does not answer does not hide the others. Below 0: none can be shown. */
+static int find_clusters(struct watch *w)
 {
         for (size_t i = 0; i < w->p.clusters.n; i++)
-                for (size_t k = 0; kinds_at(k); k++) {
-                        struct source *s;
-
-                        if (w->names.n && w->names.v[0].kind != kinds_at(k))
-                                continue;
-                        s = *vec_push(&w->sources) = xcalloc(1, sizeof(*s));
-                        s->kind = kinds_at(k);
-                        begin(s, w, w->p.clusters.v[i], kinds_at(k)->type, w->p.clusters.v[i]->ns, NULL);
-                }
+                if (can_list(w, w->p.clusters.v[i]))
+                        *vec_push(&w->shown) = w->p.clusters.v[i];
+        return w->shown.n ? 0 : -1;
 }
 
 static void begin_screen(struct watch *w)
@@ -472,17 +545,20 @@ static int run(struct watch *w)
                 cli_error("a run that is named is in one cluster: one --context is wanted");
                 return EXIT_USAGE;
         }
-        if (find_runs(w) < 0)
+        if (find_runs(w) < 0 || (!w->list.n && find_clusters(w) < 0))
                 return 1;
         timer_init(&w->soon, w->p.loop, on_soon);
         timer_init(&w->clock, w->p.loop, on_clock);
         (void)loop_on_signal(w->p.loop, SIGINT, on_signal, w);
         (void)loop_on_signal(w->p.loop, SIGTERM, on_signal, w);
         begin_screen(w);
+        w->trouble = (struct trouble){
+                .drawn = w->live != NULL, .on_change = on_trouble, .on_hopeless = on_hopeless, .arg = w};
+        trouble_begin(&w->trouble, w->p.loop);
         for (size_t i = 0; i < w->list.n; i++)
                 begin_run(w, w->list.v[i]);
-        if (!w->list.n)
-                begin_table(w);
+        for (size_t i = 0; i < w->shown.n; i++)
+                begin_cluster(w, w->shown.v[i]);
         code = loop_run(w->p.loop);
         timer_cancel(&w->soon);
         timer_cancel(&w->clock);
@@ -490,6 +566,7 @@ static int run(struct watch *w)
         live_free(TAKE_PTR(w->live));
         if (told || w->left)
                 say_next(w);
+        trouble_done(&w->trouble);
         return people_finish(code);
 }
 
@@ -503,6 +580,8 @@ static void source_done(struct source *s)
 
 static void done(struct watch *w)
 {
+        struct teller *t;
+
         for (size_t i = 0; i < w->list.n; i++) {
                 struct watched *o = w->list.v[i];
 
@@ -518,11 +597,10 @@ static void done(struct watch *w)
                 source_done(w->sources.v[i]);
                 free(w->sources.v[i]);
         }
-        vec_foreach (t, &w->tellers) {
-                free(t->uid);
-                free(t->told);
-        }
-        vec_done(&w->tellers);
+        map_foreach (i, &w->tellers, t)
+                teller_free(t);
+        map_done(&w->tellers);
+        vec_done(&w->shown);
         vec_done(&w->sources);
         vec_done(&w->list);
         vec_done(&w->names);

@@ -1,9 +1,7 @@
 #include "cli/component.h"
+#include "cli/trouble.h"
 
 #include <signal.h>
-
-/* How often it is looked whether the watch is in trouble: what it meets it tries again by itself, and says nothing. */
-#define TROUBLE_EVERY USEC_PER_SEC
 
 enum { LINE_BYTES_MAX = 600, STILL_WAITING = -1 };
 
@@ -14,9 +12,9 @@ struct wait {
         usec_t timeout;
         struct cache *cache;
         struct reflector *reflector;
-        struct timer over, trouble;
+        struct timer over;
+        struct trouble trouble;
         char *told; /* the last line */
-        enum err_code said;
         int code;
 };
 
@@ -106,21 +104,9 @@ static void on_over(struct timer *t)
         end(w, COMPONENT_TIMED_OUT);
 }
 
-static void on_trouble(struct timer *t)
+static void on_hopeless(void *arg)
 {
-        struct wait *w = CONTAINER_OF(t, struct wait, trouble);
-        const struct err *err = reflector_error(w->reflector);
-
-        timer_after(&w->trouble, TROUBLE_EVERY);
-        if (!err) {
-                w->said = E_OK;
-                return;
-        }
-        if (err->code != w->said)
-                people_complain(people_cluster(w->people), "waiting", err);
-        w->said = err->code;
-        if (err->code == E_FORBIDDEN || err->code == E_AUTH)
-                end(w, 1);
+        end(arg, 1);
 }
 
 static void on_signal(void *arg, int signo)
@@ -151,8 +137,8 @@ static void start(struct wait *w, const char *selector)
                                                                 .arg = w});
         timer_init(&w->over, loop, on_over);
         timer_after(&w->over, w->timeout);
-        timer_init(&w->trouble, loop, on_trouble);
-        timer_after(&w->trouble, TROUBLE_EVERY);
+        trouble_begin(&w->trouble, loop);
+        trouble_watch(&w->trouble, people_cluster(w->people), w->reflector);
         loop_on_signal(loop, SIGINT, on_signal, w);
         loop_on_signal(loop, SIGTERM, on_signal, w);
 }
@@ -160,7 +146,7 @@ static void start(struct wait *w, const char *selector)
 static void stop(struct wait *w)
 {
         timer_cancel(&w->over);
-        timer_cancel(&w->trouble);
+        trouble_done(&w->trouble);
         loop_on_signal(w->people->loop, SIGINT, NULL, NULL);
         loop_on_signal(w->people->loop, SIGTERM, NULL, NULL);
         reflector_free(w->reflector);
@@ -176,6 +162,7 @@ int component_wait(struct people *p, const struct kind *kind, const char *name, 
                          .timeout = timeout,
                          .code = STILL_WAITING};
 
+        w.trouble = (struct trouble){.what = "waiting", .on_hopeless = on_hopeless, .arg = &w};
         if (component_get(p, kind, name, &w.run) < 0)
                 return 1;
         start(&w, arena_printf(&p->arena, "metadata.name=%s", name));

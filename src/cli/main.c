@@ -17,7 +17,7 @@ static const struct command commands[] = {
         {"resume", "let suspended runs go on", cmd_resume},
         {"rerun", "make the same request once more", cmd_rerun},
         {"history", "list finished runs and what they measured", cmd_history},
-        {"manifests", "print what a cluster needs: the definitions of our kinds", cmd_manifests},
+        {"manifests", "print what a cluster needs: kinds, operator, roles", cmd_manifests},
         {"apply", "check resource files, then create or change what they say", cmd_apply},
         {"validate", "check resource files before anything is created", cmd_validate},
         {"completion", "print what a shell needs to complete commands, options and names", cmd_completion},

@@ -68,7 +68,8 @@ struct operators *operators_new(const struct operators_config *config, struct er
         o->settings.dgdr.env = read_env(&o->arena, config->env, config->n_env);
         o->settings.cuda = (struct cuda_settings){.pod_image = config->pod_image,
                                                   .runner_image = arena_strdup(&o->arena, runner_image()),
-                                                  .env = o->settings.dgdr.env};
+                                                  .env = o->settings.dgdr.env,
+                                                  .no_nodes = config->no_nodes};
         o->settings.algorithm = (struct algorithm_settings){
                 .pod_image = config->pod_image,
                 .ml_image = config->ml_image ? config->ml_image : ALGORITHM_ML_IMAGE_DEFAULT,

@@ -19,6 +19,7 @@ struct operators_config {
         const char *const *env; /* NAME=VALUE, for profilers */
         size_t n_env;           /* checked by operators_check_env() */
         unsigned concurrency;   /* 0: the operator's own default */
+        bool no_nodes;          /* they may not be listed */
         struct admission_limits limits;
         struct history_config history; /* place NULL: none */
         struct lease *lease;           /* NULL: no election */

@@ -108,32 +108,32 @@ struct people_cluster *people_cluster(struct people *p)
 
 /* ---- what went wrong */
 
-/* "cannot connect to 10.0.0.1 port 6443: Connection refused" is "connection refused" behind an address. */
-static void say_why(const char *text, char out[ERR_TEXT_MAX])
+const char *people_why(struct arena *a, const struct err *err)
 {
-        const char *last = NULL;
+        const char *last = err->text;
+        char *out;
 
-        for (const char *p = text; (p = strstr(p, ": ")); p += 2)
+        for (const char *p = err->text; (p = strstr(p, ": ")); p += 2)
                 last = p + 2;
-        snprintf(out, ERR_TEXT_MAX, "%s", last ? last : text);
+        out = arena_strdup(a, last);
         if (isupper((unsigned char)out[0]) && islower((unsigned char)out[1]))
                 out[0] = (char)tolower((unsigned char)out[0]);
+        return out;
 }
 
 void people_complain(const struct people_cluster *c, const char *what, const struct err *err)
 {
-        char why[ERR_TEXT_MAX];
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
         const char *lead = what ? what : "", *colon = what ? ": " : "";
 
         switch (err->code) {
         case E_CONNECT:
         case E_TLS:
         case E_TIMEOUT:
-                say_why(err->text, why);
                 cli_error(
                         "%s%scannot reach the cluster at %s (%s); is the context right? current: %s (kubectl "
                         "config get-contexts)",
-                        lead, colon, c->config.server, why, c->name);
+                        lead, colon, c->config.server, people_why(&a, err), c->name);
                 return;
         case E_AUTH:
                 cli_error("%s%sthe cluster at %s does not take the credentials of %s: %s", lead, colon,
@@ -194,6 +194,8 @@ const char *people_eta(struct people *p, const struct summary *s)
 {
         const char *eta = show_eta(&p->arena, p->now, s->eta_low, s->eta_mid, s->eta_high);
 
+        if (s->starts)
+                return show_start(&p->arena, p->now, s->starts);
         if (!s->stuck || !s->updated)
                 return eta;
         return arena_printf(&p->arena, "%s (not moving for %s)",
@@ -208,7 +210,7 @@ const char *people_step(struct arena *a, const struct summary *s)
 
 const char *people_percent(struct arena *a, const struct summary *s)
 {
-        return isfinite(s->percent) ? arena_printf(a, "%.0f", s->percent) : "-";
+        return show_percent(a, s->percent);
 }
 
 const char *people_reason(struct arena *a, const struct summary *s)
@@ -222,6 +224,63 @@ const char *people_reason(struct arena *a, const struct summary *s)
         if (s->life == SUMMARY_RUNNING && !*sentence && s->message)
                 return s->message;
         return *sentence ? sentence : reason;
+}
+
+/* ---- exact places */
+
+struct waiting {
+        const struct people_cluster *cluster; /* NULL: nothing was listed yet */
+        const char *ns;                       /* NULL: all of them */
+        bool complete;
+        VEC(const struct summary *) all;
+};
+
+static bool list_waiting(struct people *p, const struct people_cluster *c, const struct kind *kind,
+                         const char *ns, struct waiting *w)
+{
+        struct kube_request r = {
+                .verb = KUBE_LIST, .type = kind->type, .ns = ns, .limit = 500, .timeout = p->request_timeout};
+        struct err err = ERR_INIT;
+        struct asked got;
+
+        do {
+                if (ask(c->kube, &r, NULL, &p->arena, &got, &err) < 0)
+                        return got.unserved;
+                json_foreach (item, json_at(got.doc, "items")) {
+                        struct summary *s = arena_new(&p->arena, struct summary);
+
+                        summarize(kind, item, &p->arena, s);
+                        if (s->queue)
+                                *vec_push(&w->all) = s;
+                }
+                r.continue_token = json_str(json_at(got.doc, "metadata"), "continue");
+        } while (r.continue_token && *r.continue_token);
+        return true;
+}
+
+void people_places(struct people *p, struct people_run *runs, size_t n)
+{
+        struct waiting w = {0};
+        const char *ns;
+
+        for (size_t i = 0; i < n; i++) {
+                struct summary *s = &runs[i].summary;
+
+                if (!summary_place_is_rough(s, &ns))
+                        continue;
+                ns = p->all_namespaces ? NULL : ns;
+                if (w.cluster != runs[i].cluster || (w.ns && !streq(w.ns, ns))) {
+                        w.cluster = runs[i].cluster;
+                        w.ns = ns;
+                        w.complete = true;
+                        w.all.n = 0;
+                        for (size_t k = 0; kinds_at(k) && w.complete; k++)
+                                w.complete = list_waiting(p, w.cluster, kinds_at(k), w.ns, &w);
+                }
+                if (w.complete)
+                        s->queue = arena_printf(&p->arena, "%zu", summary_place(s, w.all.v, w.all.n));
+        }
+        vec_done(&w.all);
 }
 
 /* ---- one line a change */
@@ -242,6 +301,8 @@ static void add_of(struct buf *line, const char *lead, int64_t n, int64_t of)
 
 void people_line(struct buf *line, const char *label, const struct summary *s)
 {
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
         buf_adds(line, label);
         add_word(line, s->state);
         if (!streq(s->doing, s->state))
@@ -249,7 +310,7 @@ void people_line(struct buf *line, const char *label, const struct summary *s)
         if (s->doing)
                 add_of(line, " ", s->phase_number, s->phases);
         if (isfinite(s->percent))
-                buf_printf(line, "  %.0f %%", s->percent);
+                buf_printf(line, "  %s %%", show_percent(&a, s->percent));
         add_of(line, "  ", s->step, s->steps);
         if (s->message)
                 add_word(line, s->message);

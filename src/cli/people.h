@@ -80,6 +80,8 @@ void people_done(struct people *p);
 struct people_cluster *people_cluster(struct people *p);
 /* What went wrong with a request to C, as one sentence with what to do, on standard error; "WHAT: " in front, NULL: none. */
 void people_complain(const struct people_cluster *c, const char *what, const struct err *err);
+/* "connection refused" of "cannot connect to 10.0.0.1 port 6443: Connection refused", to stand behind an address. */
+const char *people_why(struct arena *a, const struct err *err);
 /* Whether FORMAT is one of the words of FORMATS (ends with NULL): if not, that is said. */
 bool people_check_output(const char *format, const char *const *formats);
 /* Standard output is written out: CODE, or 1 when that did not work. */
@@ -165,8 +167,8 @@ struct people_story {
         size_t n_pods;
         struct people_event *events; /* of the request, its Jobs and their pods, oldest first */
         size_t n_events;
-        bool has_track; /* the phases of the attempt under way, or of the last one while that is kept */
-        struct track track;
+        const struct json
+                *status_map; /* the run's, of the attempt under way or the last one; NULL: it is not there */
 };
 
 /* What can be had of these: somebody may read runs and not pods, which is then none. Below 0: the cluster cannot be reached; it
@@ -176,12 +178,14 @@ int people_story(struct people *p, const struct people_run *run, struct people_s
 /* ---- how a run is shown */
 
 enum tone people_tone(const struct summary *s);
-/* The ETA column: "22m (18-31m)", "6m (not moving for 9m)", "-". */
+/* The ETA column: "22m (18-31m)", "6m (not moving for 9m)", "starts ~22m", "-". */
 const char *people_eta(struct people *p, const struct summary *s);
 /* "5/12"; "-": not known. */
 const char *people_step(struct arena *a, const struct summary *s);
 /* "41"; "-": not known. */
 const char *people_percent(struct arena *a, const struct summary *s);
+/* Where a run of these is told a rough place in a queue ("10+") and all that wait may be listed: its exact one. */
+void people_places(struct people *p, struct people_run *runs, size_t n);
 /* The REASON column: why it waits or has failed, or what came out. "": there is nothing to say. */
 const char *people_reason(struct arena *a, const struct summary *s);
 /* people_table.c: all of them as `get` prints them, on SCREEN; WIDE: with more columns, and nothing cut. */

@@ -135,9 +135,16 @@ static void say_nothing_installed(const struct people_cluster *c)
 static void say_not_found(struct people *p, const struct people_cluster *c, const struct people_name *name)
 {
         const char *kind = name->kind ? name->kind->label : "run";
+        const char *of = p->contexts ? " of " : "", *context = p->contexts ? c->name : "";
 
-        cli_error("there is no %s '%s' in namespace %s%s%s; '%s get -A' lists all", kind, name->name, c->ns,
-                  p->contexts ? " of " : "", p->contexts ? c->name : "", cli_name());
+        if (kinds_named(str_of(name->name)))
+                cli_error(
+                        "there is no %s '%s' in namespace %s%s%s; of kinds, one alone is shown ('%s get %s') "
+                        "or all",
+                        kind, name->name, c->ns, of, context, cli_name(), name->name);
+        else
+                cli_error("there is no %s '%s' in namespace %s%s%s; '%s get -A' lists all", kind, name->name,
+                          c->ns, of, context, cli_name());
 }
 
 static void say_ambiguous(struct people *p, const char *name, const struct people_runs *found)

@@ -226,8 +226,7 @@ static struct json *list_maps(struct people *p, const struct people_run *run)
                                                                              : NULL;
 }
 
-static bool read_track_of(struct people *p, const struct people_run *run, const char *name,
-                          struct people_story *ret)
+static const struct json *read_map(struct people *p, const struct people_run *run, const char *name)
 {
         struct kube_request r = {.verb = KUBE_GET,
                                  .type = &KUBE_CONFIGMAP,
@@ -236,29 +235,24 @@ static bool read_track_of(struct people *p, const struct people_run *run, const 
                                  .timeout = p->request_timeout};
         struct err err = ERR_INIT;
         struct asked got;
-        struct json *track;
-        const char *text;
 
-        if (ask(run->cluster->kube, &r, NULL, &p->arena, &got, &err) < 0)
-                return false;
-        text = json_str(json_at(got.doc, "data"), RUN_KEY_TRACK);
-        track = text ? json_parse(&p->arena, str_of(text), NULL, NULL) : NULL;
-        return track && track_parse(track, &ret->track, NULL) == 0;
+        return ask(run->cluster->kube, &r, NULL, &p->arena, &got, &err) < 0 ? NULL : got.doc;
 }
 
-static void read_track(struct people *p, const struct people_run *run, struct people_story *ret)
+static const struct json *find_status_map(struct people *p, const struct people_run *run)
 {
         struct json *maps = list_maps(p, run);
 
         json_foreach (map, maps) {
                 const char *name = meta_str(map, "name");
+                const struct json *found = NULL;
 
-                if (name && strstr(name, "status") && streq(meta_controller_uid(map), run->summary.uid) &&
-                    read_track_of(p, run, name, ret)) {
-                        ret->has_track = true;
-                        return;
-                }
+                if (name && strstr(name, "status") && streq(meta_controller_uid(map), run->summary.uid))
+                        found = read_map(p, run, name);
+                if (json_str(json_at(found, "data"), RUN_KEY_TRACK))
+                        return found;
         }
+        return NULL;
 }
 
 int people_story(struct people *p, const struct people_run *run, struct people_story *ret)
@@ -267,6 +261,6 @@ int people_story(struct people *p, const struct people_run *run, struct people_s
         if (read_pods(p, run, ret) < 0 || read_events(p, run, ret) < 0)
                 return -1;
         if (!run->kind->result)
-                read_track(p, run, ret);
+                ret->status_map = find_status_map(p, run);
         return 0;
 }

@@ -130,11 +130,14 @@ static const char *const session_phases[] = {SESSION_PREPARING, SESSION_WARMUP, 
                                              SESSION_ANALYSING};
 static const char *const ncu_phases[] = {"Collecting", "Importing"};
 
+static void plan_names(struct run_plan *ret, const char *const *names, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                snprintf(ret->phases[ret->n++].name, RUN_PHASE_NAME_MAX + 1, "%s", names[i]);
+}
+
 static void plan_of_kind(const struct kind *kind, struct run_plan *ret)
 {
-        const char *const *names = kind->type == &CUDAEXPERIMENT ? ncu_phases : session_phases;
-        size_t n = kind->type == &CUDAEXPERIMENT ? ARRAY_LEN(ncu_phases) : ARRAY_LEN(session_phases);
-
         *ret = (struct run_plan){0};
         if (kind->result)
                 return;
@@ -144,8 +147,10 @@ static void plan_of_kind(const struct kind *kind, struct run_plan *ret)
                         ret->phases[i].steps = 0;
                 return;
         }
-        for (size_t i = 0; i < n; i++)
-                snprintf(ret->phases[ret->n++].name, RUN_PHASE_NAME_MAX + 1, "%s", names[i]);
+        if (kind->type == &CUDAEXPERIMENT)
+                plan_names(ret, ncu_phases, ARRAY_LEN(ncu_phases));
+        else
+                plan_names(ret, session_phases, ARRAY_LEN(session_phases));
 }
 
 /* What the run reports, if it is of the attempt that the object tells of. */
@@ -313,8 +318,12 @@ static const char *when(const struct drawing *d)
         if (s->stuck && s->updated)
                 return arena_printf(a, "%snot moving for %s%s", tone(d, TONE_WARN),
                                     show_age(a, usec_sub(d->t->now, s->updated)), plain(d));
+        if (s->starts)
+                return show_start(a, d->t->now, s->starts);
         if (!s->eta_mid)
                 return "";
+        if (s->eta_mid <= d->t->now)
+                return arena_printf(a, "ETA %s", show_eta(a, d->t->now, s->eta_low, s->eta_mid, s->eta_high));
         return arena_printf(a, "ETA %s, in %s", show_clock(a, d->t->now, s->eta_mid),
                             show_eta(a, d->t->now, s->eta_low, s->eta_mid, s->eta_high));
 }
@@ -329,7 +338,7 @@ static void add_overall(struct drawing *d)
         buf_adds(d->out, title);
         if (room >= BAR_LEAST)
                 live_bar(d->out, d->s.percent / 100, MIN(room, (unsigned)BAR_MOST));
-        buf_printf(d->out, "%s%3.0f %%\n", room >= BAR_LEAST ? "  " : "", d->s.percent);
+        buf_printf(d->out, "%s%3s %%\n", room >= BAR_LEAST ? "  " : "", show_percent(d->a, d->s.percent));
 }
 
 /* ---- the phases */
@@ -394,10 +403,19 @@ static void add_row(struct drawing *d, const struct row *row, unsigned names)
         add_line(d, buf_cstr(&line));
 }
 
+/* "812 MB, CPU 98 %": what is known of it. */
+static const char *usage_of(const struct drawing *d)
+{
+        bool memory = isfinite(d->s.memory_mb), cpu = isfinite(d->s.cpu_percent);
+        const char *text = memory ? arena_printf(d->a, "%.0f MB", d->s.memory_mb) : "";
+
+        return cpu ? arena_printf(d->a, "%s%sCPU %.0f %%", text, memory ? ", " : "", d->s.cpu_percent) : text;
+}
+
 /* What it does at this moment. */
 static void add_now(struct drawing *d)
 {
-        const struct json *gpus = json_at(d->progress, "gpuConfig"), *usage = json_at(d->progress, "usage");
+        const struct json *gpus = json_at(d->progress, "gpuConfig");
         const char *mapping = json_str(gpus, "parallelMapping"), *sub = json_str(d->progress, "subPhase");
         long long n = json_int(gpus, "currentGpus", 0);
         const char *text = "";
@@ -410,12 +428,13 @@ static void add_now(struct drawing *d)
                 text = arena_printf(d->a, "%s%s%s", text, *text ? " · " : "", sub);
         if (d->s.message && *d->s.message)
                 text = arena_printf(d->a, "%s%s%s", text, *text ? " · " : "", d->s.message);
-        if (usage)
-                text = arena_printf(d->a, "%s%s%lld MB, CPU %lld %%", text, *text ? " · " : "",
-                                    (long long)json_int(usage, "memoryMb", 0),
-                                    (long long)json_int(usage, "cpuPercent", 0));
+        if (*usage_of(d))
+                text = arena_printf(d->a, "%s%s%s", text, *text ? " · " : "", usage_of(d));
         if (*text)
                 add_wrapped(d, 5, TONE_PLAIN, text_clean(d->a, text));
+        if (d->s.best && *d->s.best)
+                add_wrapped(d, 5, TONE_PLAIN,
+                            arena_printf(d->a, "best so far: %s", text_clean(d->a, d->s.best)));
 }
 
 static void add_rows(struct drawing *d)
@@ -425,8 +444,6 @@ static void add_rows(struct drawing *d)
 
         vec_foreach (row, &d->rows)
                 names = MAX(names, live_width(str_of(row->name)));
-        if (d->rows.n)
-                buf_addc(d->out, '\n');
         vec_foreach (row, &d->rows) {
                 add_row(d, row, MIN(names, most));
                 if (row->mark == MARK_NOW && !told) {
@@ -470,7 +487,7 @@ static void add_events(struct drawing *d)
         }
 }
 
-void phases_draw(const struct phases *t, struct arena *a, struct buf *out)
+static struct drawing begin(const struct phases *t, struct arena *a, struct buf *out)
 {
         struct drawing d = {.t = t, .a = a, .out = out, .width = MAX(t->screen.width, (unsigned)LINE_LEAST)};
         const struct json *status = json_at(t->object, "status");
@@ -480,12 +497,30 @@ void phases_draw(const struct phases *t, struct arena *a, struct buf *out)
         d.progress = own ? own : json_at(status, "progress");
         read_map(&d);
         find_rows(&d);
+        return d;
+}
+
+void phases_draw(const struct phases *t, struct arena *a, struct buf *out)
+{
+        struct drawing d = begin(t, a, out);
+
         add_line_of_two(&d, head(&d), when(&d));
         add_overall(&d);
+        if (d.rows.n)
+                buf_addc(d.out, '\n');
         add_rows(&d);
         if (d.rows.n && (t->n_events || d.s.sentence))
                 buf_addc(out, '\n');
         add_outcome(&d);
         add_events(&d);
+        vec_done(&d.rows);
+}
+
+void phases_draw_tree(const struct phases *t, struct arena *a, struct buf *out)
+{
+        struct drawing d = begin(t, a, out);
+
+        if (d.rows.n)
+                add_rows(&d);
         vec_done(&d.rows);
 }

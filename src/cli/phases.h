@@ -40,3 +40,5 @@ struct phases {
 
 /* Whole lines, of at most the screen's width. */
 void phases_draw(const struct phases *t, struct arena *a, struct buf *out);
+/* The tree alone; nothing where the run has no phases. */
+void phases_draw_tree(const struct phases *t, struct arena *a, struct buf *out);

@@ -98,6 +98,8 @@ struct report {
 const struct report_kind *report_kind(const struct kind *kind);
 /* That of what versus() gives, as `result` of the documents. */
 extern const struct report_kind REPORT_VERSUS;
+/* That of a row of the history, as history_row_json() gives it, as `result` of the documents. */
+extern const struct report_kind REPORT_HISTORY;
 
 /* DOCS by KIND's description. SAMPLES: every run of it, too. Everything is the arena's but the lists: report_done() it. */
 void report_make(const struct run_docs *docs, const struct report_kind *kind, bool samples, struct arena *a,

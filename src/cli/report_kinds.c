@@ -306,6 +306,48 @@ const struct report_kind REPORT_VERSUS = {.facts = versus_facts,
                                           .n_sections = ARRAY_LEN(versus_sections),
                                           .notes = ONE("result.notes")};
 
+/* ---- what the history keeps of any kind, when the object is gone */
+
+static const struct report_field history_facts[] = {
+        {"outcome", "outcome", REPORT_TEXT, "result.outcome", NULL, NULL},
+        {"seconds", "took", REPORT_DURATION, "result.seconds", NULL, NULL},
+        {"startedAt", "started", REPORT_TEXT, "result.startedAt", NULL, NULL},
+        {"finishedAt", "ended", REPORT_TEXT, "result.finishedAt", NULL, NULL},
+        {"attempt", "attempt", REPORT_COUNT, "result.attempt", NULL, NULL},
+        {"uid", "uid", REPORT_TEXT, "result.uid", NULL, NULL},
+        {"image", "image", REPORT_TEXT, "result.image", NULL, NULL},
+        {"machine", "machine", REPORT_TEXT, "result.machine.cpu", NULL, NULL},
+        {"labels", "labels", REPORT_TEXT, "result.labels", NULL, NULL},
+};
+
+static const struct report_field history_measures[] = {
+        {"algorithm", "algorithm", REPORT_TEXT, "algorithm", NULL, NULL},
+        {"size", "size", REPORT_COUNT, "inputSize", NULL, NULL},
+        {"time", "time", REPORT_SECONDS, "seconds", "low", "high"},
+        {"memoryBytes", "peak memory", REPORT_BYTES, "memoryBytes", NULL, NULL},
+        {"cpuCores", "CPU cores", REPORT_NUMBER, "cpuCores", NULL, NULL},
+        {"cost", "cost", REPORT_NUMBER, "cost", NULL, NULL},
+        {"runs", "runs", REPORT_COUNT, "n", NULL, NULL},
+};
+
+static const struct report_field history_phases[] = {
+        {"phase", "phase", REPORT_TEXT, "name", NULL, NULL},
+        {"seconds", "took", REPORT_DURATION, "seconds", NULL, NULL},
+        {"steps", "steps", REPORT_COUNT, "steps", NULL, NULL},
+        {"totalSteps", "of", REPORT_COUNT, "totalSteps", NULL, NULL},
+};
+
+static const struct report_section history_sections[] = {
+        {"results", "results", REPORT_ROWS, ONE("result.measures"), FIELDS(history_measures)},
+        {"phases", "phases", REPORT_ROWS, ONE("result.phases"), FIELDS(history_phases)},
+};
+
+const struct report_kind REPORT_HISTORY = {.facts = history_facts,
+                                           .n_facts = ARRAY_LEN(history_facts),
+                                           .sections = history_sections,
+                                           .n_sections = ARRAY_LEN(history_sections),
+                                           .notes = ONE("result.notes")};
+
 /* ---- all */
 
 static const struct report_kind kinds[] = {

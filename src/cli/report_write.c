@@ -115,20 +115,6 @@ void report_write_json(const struct report *r, struct arena *a, struct buf *out)
 
 /* ---- CSV: RFC 4180, but for the end of a line */
 
-static void add_quoted(struct buf *out, const char *text)
-{
-        if (!text[strcspn(text, ",\"\r\n")]) {
-                buf_adds(out, text);
-                return;
-        }
-        buf_addc(out, '"');
-        for (; *text; text++) {
-                buf_adds(out, *text == '"' ? "\"" : "");
-                buf_addc(out, *text);
-        }
-        buf_addc(out, '"');
-}
-
 static void add_number(struct buf *out, double value)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -143,7 +129,7 @@ static void add_value(struct buf *out, const struct report_value *v, bool interv
         if (v->is_number)
                 add_number(out, v->number);
         else
-                add_quoted(out, v->text ? v->text : "");
+                buf_add_csv(out, v->text ? v->text : "");
         if (!interval)
                 return;
         buf_addc(out, ',');
@@ -168,12 +154,12 @@ void report_write_csv(const struct report *r, struct arena *a, struct buf *out)
                 const char *key = t->columns[i]->key;
 
                 buf_adds(out, i ? "," : "");
-                add_quoted(out, key);
+                buf_add_csv(out, key);
                 if (has_intervals(t, i)) {
                         buf_addc(out, ',');
-                        add_quoted(out, arena_join(a, key, "Low", ""));
+                        buf_add_csv(out, arena_join(a, key, "Low", ""));
                         buf_addc(out, ',');
-                        add_quoted(out, arena_join(a, key, "High", ""));
+                        buf_add_csv(out, arena_join(a, key, "High", ""));
                 }
         }
         buf_adds(out, t ? "\n" : "");

@@ -1,5 +1,6 @@
 #include "cli/show.h"
 
+#include <math.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -170,6 +171,11 @@ size_t text_typos(const char *a, const char *b)
         return row[n];
 }
 
+const char *show_percent(struct arena *a, double percent)
+{
+        return isfinite(percent) ? arena_printf(a, "%.0f", floor(percent)) : "-";
+}
+
 /* ---- times */
 
 enum { MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR };
@@ -230,13 +236,20 @@ const char *show_eta(struct arena *a, usec_t now, usec_t low, usec_t mid, usec_t
 
         if (!mid)
                 return "-";
+        if (mid <= now && high >= now + USEC_PER_SEC)
+                return arena_printf(a, "soon (<%s)", show_age(a, high - now));
         if (mid <= now)
-                return high > now ? arena_printf(a, "soon (<%s)", show_age(a, high - now)) : "overdue";
+                return high > now ? "soon" : "overdue";
         left = show_age(a, mid - now);
         if (!low || !high || high < low)
                 return left;
         between = range(a, show_age(a, usec_sub(low, now)), show_age(a, usec_sub(high, now)));
         return streq(between, left) ? left : arena_printf(a, "%s (%s)", left, between);
+}
+
+const char *show_start(struct arena *a, usec_t now, usec_t starts)
+{
+        return starts > now ? arena_printf(a, "starts ~%s", show_age(a, starts - now)) : "starts soon";
 }
 
 static bool same_day(const struct tm *x, const struct tm *y)
@@ -280,11 +293,11 @@ size_t table_rows(const struct table *t)
 
 static void measure(const struct table *t, size_t widths[TABLE_COLUMNS_MAX])
 {
-        for (size_t j = 0; j < t->n_columns; j++)
+        for (size_t j = 0; j < t->n_columns; j++) {
                 widths[j] = strlen(t->columns[j].title);
-        for (size_t i = 0; i < t->cells.n; i++)
-                widths[i % t->n_columns] = MAX(widths[i % t->n_columns],
-                                               text_width(str_of(t->cells.v[i].text)));
+                for (size_t i = j; i < t->cells.n; i += t->n_columns)
+                        widths[j] = MAX(widths[j], text_width(str_of(t->cells.v[i].text)));
+        }
 }
 
 static void print_cell(const struct screen *s, const struct table_cell *c, size_t width, bool right)

@@ -34,6 +34,9 @@ const char *text_clean(struct arena *a, const char *text);
 /* How many letters must be added, left out or replaced to make B out of A; SIZE_MAX: of words too long for that. */
 size_t text_typos(const char *a, const char *b);
 
+/* "41" of 41.9: whole percents that are behind it, so that 100 is the end and nothing before it; "-": not known. */
+const char *show_percent(struct arena *a, double percent);
+
 /* ---- times */
 
 /* "42s", "38m", "3h12m", "31h", "5d": how old something is. */
@@ -42,6 +45,8 @@ const char *show_age(struct arena *a, usec_t age);
 const char *show_duration(struct arena *a, usec_t took);
 /* "22m (18-31m)": what is left at NOW until MID, between LOW and HIGH (0: not known); "-": not known. */
 const char *show_eta(struct arena *a, usec_t now, usec_t low, usec_t mid, usec_t high);
+/* "starts ~22m", of what waits in a queue. */
+const char *show_start(struct arena *a, usec_t now, usec_t starts);
 /* "14:02" or, of another day, "2026-11-15 14:02", in the zone of this machine. */
 const char *show_clock(struct arena *a, usec_t now, usec_t wall);
 

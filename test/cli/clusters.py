@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -68,6 +69,11 @@ def several_clusters_are_in_one_table():
     assert ["one", "ac", "here", "Completed"] in [row[:4] for row in seen] and ["two", "ap", "there"] in [row[:3] for row in seen], seen
     part = world.sonde("get", "ac", "--context", "one,dead", **both)
     part.expect(1, re.compile(r"^one +ac +here", re.M), re.compile(r"cannot reach the cluster at https://127.0.0.1:9 .*current: dead"))
+    with Process(program("sonde"), "watch", "--context", "one,dead", env=world.env(**both)) as p:
+        p.expect(r"cannot reach the cluster at https://127.0.0.1:9 .*current: dead", PATIENCE)
+        p.expect(r"^ac/here  Completed", PATIENCE)
+        p.signal(signal.SIGINT)
+        assert p.wait(PATIENCE) == 130, p.lines
     alone = world.sonde("get", "ac", "--context", "one", **both).expect(0).table()
     assert alone[0][0] == "KIND", alone
     world.sonde("explain", "here", "--context", "one,two", **both).expect(1, "", re.compile("there is no context 'one,two'"))
@@ -122,7 +128,7 @@ def a_cluster_without_our_kinds_says_what_is_next():
     with Engine("--no-node", "--no-fsync") as bare:
         env = {"KUBECONFIG": bare.kubeconfig}
         text = re.compile(r"none of our kinds is installed in the cluster at \S+; next: sonde manifests \| kubectl apply -f -\n\Z")
-        for words in ("get",), ("explain", "a"):
+        for words in ("get",), ("watch",), ("watch", "ap"), ("explain", "a"):
             world.sonde(*words, **env).expect(1, "", text)
         world.sonde("explain", "ap/a", **env).expect(1, "", re.compile("does not have the kind AlgorithmProfiling; next: sonde manifests"))
         path = os.path.join(ROOT, "examples", "algorithmprofiling.yaml")

@@ -5,10 +5,12 @@
     commands.py cluster [NAME...]    on a real control plane, with the same expectations
 """
 
+import itertools
 import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -163,8 +165,20 @@ def what_is_around_a_run_is_evidence():
         assert "\x1b" not in told + said, told
 
 
+def what_is_not_reached_is_not_shown():
+    """99.6 % is 99 % everywhere, of a run that goes on"""
+    with world.server.namespace("cli-percent") as ns:
+        world.make(ns, "ap", "a", status=running("ap", percent=99.6))
+        assert world.sonde("get", "ap/a", "-n", ns).expect(0).table()[1][4] == "99"
+        for verb in "describe", "explain":
+            said = world.sonde(verb, "ap/a", "-n", ns).expect(0).out
+            assert ", 99 %" in said and "100 %" not in said, (verb, said)
+        for verb in "watch", "wait":
+            assert "  99 %  " in goes_on(ns, verb, "ap/a"), verb
+
+
 def phases_have_their_durations():
-    """`describe` tells phase by phase how long each took, from what the relay has noted"""
+    """`describe` tells phase by phase how long each took, from what the relay has noted, and what is to come"""
     with world.server.namespace("cli-phases") as ns:
         made = world.make(ns, "dgdr", "a", status=running("dgdr", "Profiling"))
         track = {"started": int(1000 * (time.time() - 900)), "moved": 899000, "phases": [
@@ -174,10 +188,11 @@ def phases_have_their_durations():
         ok(world.api.post(f"/api/v1/namespaces/{ns}/configmaps", {
             "metadata": {"name": "dgdr-status-a", "labels": {"sonde.dev/controller": "dgdr"}, "ownerReferences": [{
                 "apiVersion": made["apiVersion"], "kind": made["kind"], "name": "a", "uid": made["metadata"]["uid"], "controller": True}]},
-            "data": {"track.json": json.dumps(track)}}))
+            "data": {"attempt": "2", "track.json": json.dumps(track)}}))
         told = world.sonde("describe", "dgdr/a", "-n", ns).expect(0).out
-        assert re.search(r"\nPhases\n  ✓ Initializing +4s\n  ✓ PrefillSweep +8/8 steps +11m20s\n  ▸ DecodeSweep +5/12 steps +\S+ so far\n",
+        assert re.search(r"\nPhases\n ✓ Initializing +4s\n ✓ PrefillSweep +8/8  11m20s\n ▸ DecodeSweep +5/12  [█▎·]+  \S+ so far, ~\S+ left\n",
                          told), told
+        assert "\n · ConfigSelection\n" in told, told
 
 
 # --- changing ----------------------------------------------------------------
@@ -284,28 +299,66 @@ def the_end_is_waited_for():
 
 # --- every kind, every verb --------------------------------------------------
 
-VERBS = {"get": (), "describe": (), "explain": (), "wait": ("--timeout", "1ms", "-q"), "logs": (), "suspend": (), "resume": (), "cancel": (),
-         "rerun": ()}
+NONSENSE = r"\(null\)|\bnan\b|\binf\b|Segmentation| -1\b"
+# Exit status of each verb, of a run that nobody has taken up, one that runs, one that failed, one that succeeded, and of a result.
+# "..": it goes on until it is interrupted.
+STATES = ("none", "runs", "failed", "good", "result")
+CODES = {
+    "get": (0, 0, 0, 0, 0),
+    "describe": (0, 0, 0, 0, 0),
+    "explain": (0, 0, 0, 0, 0),
+    "results": (0, 0, 0, 0, 0),
+    "compare": (1, 1, 0, 0, 0),
+    "watch": ("..", "..", 1, 0, 0),
+    "wait": ("..", "..", 1, 0, 0),
+    "logs": (1, 1, 1, 1, 1),  # there are no pods
+    "suspend": (0, 0, 1, 1, 1),
+    "resume": (0, 0, 1, 1, 1),
+    "cancel": (0, 0, 1, 1, 1),
+    "rerun": (0, 0, 0, 0, 1),
+}
+
+
+def states_of(kind):
+    if kind not in REQUESTS:
+        return {"result": {"boundType": "mixed"}}
+    return {"none": None, "runs": running(kind), "failed": ended(kind, "Failed", False, "WorkloadFailed", "it failed; see its log"),
+            "good": ended(kind, "Completed", True, "Succeeded", "fine")}
+
+
+def goes_on(ns, verb, label):
+    """It does not end by itself; what it says until then, and after ctrl-C."""
+    with Process(program("sonde"), verb, label, "-n", ns, env=world.env()) as p:
+        p.expect(f"^{label}", PATIENCE)
+        p.signal(signal.SIGINT)
+        assert p.wait(PATIENCE) in (130, -signal.SIGINT), (verb, label, p.lines)
+        assert verb == "wait" or p.lines[-1] == f"{label} goes on; 'sonde wait {label}' waits for its end", p.lines
+        return "\n".join(p.lines)
 
 
 def every_verb_is_for_every_kind():
-    """Every verb says something sensible of every kind in every state, and a result is refused in one sentence"""
+    """Every verb says something sensible of every kind in every state, with the exit status of that state; a result is refused in one sentence"""
     with world.server.namespace("cli-verbs") as ns:
         for kind in KINDS:
-            states = {"none": None, "runs": running(kind), "failed": ended(kind, "Failed", False, "WorkloadFailed", "it failed; see its log"),
-                      "good": ended(kind, "Completed", True, "Succeeded", "fine")} if kind in REQUESTS else {"none": {"boundType": "mixed"}}
-            for state, status in states.items():
+            for state, status in states_of(kind).items():
                 world.make(ns, kind, state, status=status)
-                for verb, options in VERBS.items():
-                    said = world.sonde(verb, f"{kind}/{state}", *options, "-n", ns)
-                    where = (verb, kind, state, said.code, said.out, said.err)
-                    assert said.code in (0, 1, 124), where
-                    assert not re.search(r"\(null\)|\bnan\b|\binf\b|Segmentation| -1\b", said.out + said.err), where
-                    assert said.code != 0 or (said.out and not said.err), where
-                    assert said.code == 0 or (said.err.startswith("sonde: ") and said.err.count("\n") == 1), where
-                    if kind == "wprof" and verb in ("logs", "suspend", "resume", "cancel", "rerun"):
-                        assert said.err == (f"sonde: {verb}: wprof/none is a result, and nothing runs for it; it came from "
-                                            "cudaexp/vectoradd\n"), where
+            world.make(ns, kind, "peer", status=list(states_of(kind).values())[-1])
+            for (verb, codes), state in itertools.product(CODES.items(), states_of(kind)):
+                label, wanted = f"{kind}/{state}", codes[STATES.index(state)]
+                if wanted == "..":
+                    text = goes_on(ns, verb, label)
+                    assert not re.search(NONSENSE, text), (verb, label, text)
+                    continue
+                said = world.sonde(verb, label, *([f"{kind}/peer"] if verb == "compare" else []), "-n", ns)
+                where = (verb, kind, state, said.code, said.out, said.err)
+                assert said.code == wanted, (wanted, where)
+                assert not re.search(NONSENSE, said.out + said.err), where
+                assert said.code != 0 or (said.out and not said.err), where
+                # The end of a run that failed is what `watch` shows, and no mistake.
+                assert said.code == 0 or verb == "watch" or (said.err.startswith("sonde: ") and said.err.count("\n") == 1), where
+                if state == "result" and wanted:
+                    assert said.err == (f"sonde: {verb}: wprof/result is a result, and nothing runs for it; it came from "
+                                        "cudaexp/vectoradd\n"), where
 
 
 def a_name_is_found_among_all_kinds():
@@ -385,7 +438,8 @@ def kubectl_finds_it():
         assert done.returncode == 1 and done.stderr.startswith("kubectl sonde: there is no run 'nix'"), done
 
 
-TESTS = [all_kinds_are_in_one_table, every_state_is_explained, what_is_around_a_run_is_evidence, phases_have_their_durations,
+TESTS = [all_kinds_are_in_one_table, every_state_is_explained, what_is_around_a_run_is_evidence, what_is_not_reached_is_not_shown,
+         phases_have_their_durations,
          runs_are_cancelled_suspended_and_resumed, a_request_is_made_once_more, files_are_checked_and_applied, the_end_is_waited_for,
          every_verb_is_for_every_kind, a_name_is_found_among_all_kinds, colours_are_for_terminals, kubectl_finds_it]
 

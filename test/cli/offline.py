@@ -53,7 +53,8 @@ def no_cluster_is_said_with_its_context():
     """Nobody answers, no such context, no kubeconfig: where, and what to look at"""
     said = ("sonde: cannot reach the cluster at http://127.0.0.1:9 (connection refused); is the context right? current: prod "
             "(kubectl config get-contexts)\n")
-    for words in ("get",), ("get", "ap/a"), ("explain", "a"), ("wait", "ap/a"), ("cancel", "ap/a"), (
+    for words in ("get",), ("get", "ap/a"), ("explain", "a"), ("watch",), ("watch", "ap"), ("watch", "ap/a"), ("wait", "ap/a"), (
+            "cancel", "ap/a"), (
             "apply", "-f", os.path.join(ROOT, "examples", "algorithmprofiling.yaml")):
         assert sonde(*words) == (1, "", said), (words, sonde(*words))
     assert sonde("get", "--context", "nix") == (1, "", f"sonde: kubeconfig {kubeconfig}:5:11: there is no context 'nix'\n"), sonde(

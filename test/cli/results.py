@@ -91,9 +91,9 @@ def results(ns, label, *words, **env):
     return world.sonde("results", label, "-n", ns, *words, **env)
 
 
-def all_formats(ns, label):
+def all_formats(ns, label, *words):
     """Each of them, told apart; the JSON."""
-    texts = {f: results(ns, label, "-o", f).expect(0).out for f in FORMATS}
+    texts = {f: results(ns, label, "-o", f, *words).expect(0).out for f in FORMATS}
     page = Page(texts["html"])
     assert not page.asks and "table" in page.tags and "prefers-color-scheme: dark" in texts["html"], page.asks
     told = json.loads(texts["json"])
@@ -190,6 +190,27 @@ def figures_are_compared_without_a_test():
         assert not told["tested"] and "pairs" not in told, told
 
 
+def the_history_outlives_the_object(engine):
+    place = ("--history", os.path.join(engine.home, "history.db"))
+    path = world.path("default", "ap", "quick-sort")
+    before = json.loads(results("default", "ap/quick-sort", "-o", "json").expect(0).out)
+    uid = engine.api().get(path)[1]["metadata"]["uid"]
+    assert engine.api().delete(path)[0] == 200
+    wait(lambda: results("default", "ap/quick-sort").code == 1, PATIENCE, "it to be gone")
+    told, texts = all_formats("default", "ap/quick-sort", *place)
+    assert told["facts"]["outcome"] == "Succeeded" and told["facts"]["uid"] == uid, told
+    sizes = {row["size"]: row["time"] for row in told["results"]}
+    assert sizes and all(abs(sizes[row["size"]] / row["time"] - 1) < 1e-6 for row in before["sizes"]), (before["sizes"], sizes)
+    assert any(row["phase"] == "Measuring" for row in told["phases"]), told["phases"]
+    assert texts["table"].startswith("AlgorithmProfiling default/quick-sort, from the history"), texts["table"]
+    assert json.loads(world.sonde("results", "--uid", uid, *place, "-o", "json").expect(0).out) == told
+    kept = json.loads(results("default", "ap/quick-sort", *place, "--samples", "-o", "json").expect(0).out)["samples"]
+    assert len(kept) == 84, len(kept)
+    results("default", "ap/nothing", *place).expect(1, "", re.compile("no such run is kept"))
+    results("default", "ap/quick-sort", *place, "-o", "yaml").expect(2, "", re.compile("--history goes with"))
+    world.sonde("results", "--uid", uid).expect(2, "", re.compile("--uid and .* need --history"))
+
+
 def runs_that_were_really_made():
     """The examples, run: results in every format, and compared with each other"""
     names = ["algorithmcomparison", "algorithmprofiling", "dgdr"]
@@ -214,6 +235,7 @@ def runs_that_were_really_made():
             compare("default", "ac/sorting", "ap/quick-sort").expect(2, "", re.compile("ac/sorting has 3 algorithms; say which one: ac/sorting#quick_sort"))
             told = json.loads(compare("default", "ap/quick-sort@25000", "ap/quick-sort@200000", "-o", "json").expect(0).out)
             assert told["pairs"][0]["verdict"] == "not comparable", told
+            the_history_outlives_the_object(engine)
         finally:
             world.env = kept
 

@@ -9,8 +9,10 @@ import copy
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 from dgdr_play import ok
@@ -55,7 +57,7 @@ def status_of(kind, state, *conditions, **more):
 def running(kind, state="Running", **progress):
     """Half way: about 22 hours are left, which is what is said for the next half hour."""
     told = {"percent": 41.2, "phase": "DecodeSweep", "phaseNumber": 3, "totalPhases": 7, "currentStep": 5, "totalSteps": 12,
-            "message": "Benchmarking batch size 256", "startedAt": at(-14.5 * HOUR), "updatedAt": at(-5),
+            "message": "Benchmarking batch size 256", "bestSoFar": "TP=4  ITL 11.8 ms", "startedAt": at(-14.5 * HOUR), "updatedAt": at(-5),
             "estimatedCompletion": {"low": at(18.5 * HOUR), "mid": at(22.5 * HOUR), "high": at(31.5 * HOUR)}, **progress}
     return status_of(kind, state, condition("Progressing", "True", "Running", "the workload runs"),
                      run={"attempt": 2, "job": "profile-x-2", "retries": 1, "specHash": "h"}, progress=told)
@@ -97,6 +99,75 @@ class Said:
                 assert said == wanted, (said, wanted, self.err)
         assert self.code == code, (self.code, self.out, self.err)
         return self
+
+
+class Wire:
+    """What lies between a command and its cluster, and can be cut.
+
+        with Wire(world.server.kubeconfig, world.folder) as wire:
+            ... programs use wire.kubeconfig ...
+            wire.cut()
+            wire.mend()
+    """
+
+    def __init__(self, kubeconfig, folder):
+        with open(kubeconfig, encoding="utf-8") as f:
+            text = f.read()
+        host, port = re.search(r"server: https?://([\d.]+):(\d+)", text).groups()
+        self._upstream, self._whole, self._ends = (host, int(port)), True, []
+        self._lock, self._listener = threading.Lock(), socket.create_server(("127.0.0.1", 0))
+        self.kubeconfig = os.path.join(folder, "wire.yaml")
+        with open(self.kubeconfig, "w", encoding="utf-8") as f:
+            f.write(text.replace(f"{host}:{port}", f"127.0.0.1:{self._listener.getsockname()[1]}"))
+
+    def __enter__(self):
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.cut()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                near = self._listener.accept()[0]
+            except OSError:
+                return
+            with self._lock:
+                if not self._whole:
+                    near.close()
+                    continue
+                far = socket.create_connection(self._upstream)
+                self._ends += [near, far]
+            for a, b in (near, far), (far, near):
+                threading.Thread(target=self._pump, args=(a, b), daemon=True).start()
+
+    @staticmethod
+    def _pump(a, b):
+        try:
+            while data := a.recv(65536):
+                b.sendall(data)
+            b.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def cut(self):
+        """Every connection breaks off, and so does every new one."""
+        with self._lock:
+            self._whole = False
+            for end in self._ends:
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+                end.close()
+            self._ends = []
+
+    def mend(self):
+        with self._lock:
+            self._whole = True
 
 
 class World:

@@ -12,6 +12,7 @@ import re
 import secrets
 import shlex
 import subprocess
+import time
 
 from sonde_test import wait
 
@@ -45,6 +46,8 @@ class Terminal:
         def seen():
             text = self.screen()
             assert re.search(pattern, text, re.M), text
+            time.sleep(0.1)
+            assert self.screen() == text, "it is being drawn"
             return text
         return wait(seen, seconds, pattern)
 

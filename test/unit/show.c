@@ -1,6 +1,8 @@
 /* Text for people: times in words, widths, tables, near misses. */
 #include "unit/unit.h"
 
+#include <math.h>
+
 #include "cli/show.h"
 
 #define SECONDS(n) ((usec_t)(n)*USEC_PER_SEC)
@@ -62,6 +64,18 @@ static void test_etas(void **state)
         assert_string_equal(show_eta(&a, now, now - 3, now - 2, now - 1), "overdue");
         assert_string_equal(show_eta(&a, now, now - SECONDS(5), now + SECONDS(4), now + SECONDS(9)),
                             "4s (0-9s)");
+}
+
+/* The end is 100, and nothing before it. */
+static void test_percents(void **state)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+
+        assert_string_equal(show_percent(&a, 0), "0");
+        assert_string_equal(show_percent(&a, 41.2), "41");
+        assert_string_equal(show_percent(&a, 99.6), "99");
+        assert_string_equal(show_percent(&a, 100), "100");
+        assert_string_equal(show_percent(&a, NAN), "-");
 }
 
 static void test_widths(void **state)
@@ -152,8 +166,9 @@ static void test_tables(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ages),     cmocka_unit_test(test_etas),  cmocka_unit_test(test_widths),
-        cmocka_unit_test(test_cleaning), cmocka_unit_test(test_typos), cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_ages),     cmocka_unit_test(test_etas),     cmocka_unit_test(test_widths),
+        cmocka_unit_test(test_percents), cmocka_unit_test(test_cleaning), cmocka_unit_test(test_typos),
+        cmocka_unit_test(test_tables),
 };
 
 UNIT_MAIN(tests)
