@@ -23,6 +23,7 @@ import yaml
 from sonde_test import ROOT, Engine, Process, program, wait
 
 PATIENCE = 60
+PORTS_TRIED = 5
 KINDS = {"AlgorithmProfiling": ("dprofiler.io/v1alpha1", "algorithmprofilings"),
          "AlgorithmComparison": ("dprofiler.io/v1alpha1", "algorithmcomparisons"),
          "CUDAExperiment": ("gpu.scheduler.io/v1alpha1", "cudaexperiments"),
@@ -73,10 +74,13 @@ class Operator:
     """The program that is shipped, beside the engine."""
 
     def __init__(self, site, *arguments):
+        self.api = "--listen" in arguments
         self.process = Process(program("sonde"), "operator", "--kubeconfig", site.engine.kubeconfig,
                                "--health-probe-bind-address", "127.0.0.1:0", "--history", site.history, *arguments)
 
     def __enter__(self):
+        if self.api:
+            self.api_port = int(self.process.expect(r'"Serving the API and the page".*"port":(\d+)', PATIENCE)[1])
         self.port = int(self.process.expect(r'"Started".*"port":(\d+)', PATIENCE)[1])
         return self
 
@@ -85,21 +89,24 @@ class Operator:
         self.process.wait(PATIENCE)
         self.process.stop()
 
-    def text(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
+    def text(self, port=None):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port or self.port}/metrics", timeout=30) as answer:
             return answer.read().decode()
+
+    def text_api(self):
+        return self.text(self.api_port)
 
     def scrape(self):
         return read_text(self.text())
+
+    def scrape_api(self):
+        return read_text(self.text_api())
 
 
 class Prometheus:
     """Debian's, on loopback, with the guide's prometheus.yml in which only the address is another one."""
 
     def __init__(self, folder, target, rules):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
         text = load("examples", "seeds", "dprofiler-metrics-config.yaml")[0]["data"]["prometheus.yml"]
         assert text.count("dprofiler-api-service:8000") == 1, text
         config, rule_file = os.path.join(folder, "prometheus.yml"), os.path.join(folder, "rules.yml")
@@ -107,8 +114,32 @@ class Prometheus:
             f.write(text.replace("dprofiler-api-service:8000", target) + f"rule_files: ['{rule_file}']\n")
         with open(rule_file, "w", encoding="utf-8") as f:
             json.dump(rules, f)
-        self.process = Process("prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
-                               f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn")
+        for _ in range(PORTS_TRIED):
+            self.port = self.free_port()
+            self.process = Process("prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
+                                   f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn")
+            if self._listens():
+                return
+        raise AssertionError("\n".join(self.process.lines))
+
+    @staticmethod
+    def free_port():
+        """One that was free a moment ago: it cannot be told to take any, nor be asked which one it took."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return free.getsockname()[1]
+
+    def _listens(self):
+        """Waits until it does; False: somebody else has taken the port meanwhile, and it has ended."""
+        def settled():
+            return self.process.popen.poll() is not None or self.get("/api/v1/status/buildinfo")
+
+        wait(settled, PATIENCE, "Prometheus to listen")
+        if self.process.popen.poll() is None:
+            return True
+        self.process.stop()
+        assert any("address already in use" in line for line in self.process.lines), self.process.lines
+        return False
 
     def __enter__(self):
         return self

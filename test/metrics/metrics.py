@@ -5,6 +5,8 @@ import copy
 import json
 import os
 import re
+import shutil
+import socket
 import sys
 import urllib.parse
 
@@ -22,6 +24,8 @@ OTHERS = (
     ("controller_runtime_reconcile_total", "counter", "controller result", None),
     ("controller_runtime_reconcile_errors_total", "counter", "controller", None),
     ("controller_runtime_terminal_reconcile_errors_total", "counter", "controller", None),
+    ("controller_runtime_reconcile_panics_total", "counter", "controller", None),
+    ("controller_runtime_reconcile_timeouts_total", "counter", "controller", None),
     ("controller_runtime_reconcile_time_seconds", "histogram", "controller", RECONCILE),
     ("controller_runtime_max_concurrent_reconciles", "gauge", "controller", None),
     ("controller_runtime_active_workers", "gauge", "controller", None),
@@ -116,6 +120,24 @@ def others_dashboards_find_what_they_ask_for():
     assert values == list(results.samples.values()) and sum(values) > 0
 
 
+def a_port_that_was_taken_meanwhile_is_not_the_end():
+    """The Prometheus of these tests takes another port where somebody was faster"""
+    class Late(Prometheus):
+        """Somebody else has the first port that it finds."""
+
+        @staticmethod
+        def free_port():
+            return found.pop(0) if found else Prometheus.free_port()
+
+    folder = os.path.join(site.folder, "late")
+    os.mkdir(folder)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        found = [taken.getsockname()[1]]
+        with Late(folder, "127.0.0.1:9", {}) as late:
+            assert late.port != taken.getsockname()[1] and late.get("/api/v1/status/buildinfo"), late.process.lines
+
+
 def the_page_lists_every_series():
     """docs/metrics.md and /metrics, both ways: names, types and labels"""
     families, rows = leader.scrape(), listed()
@@ -137,6 +159,21 @@ def only_the_leader_tells_of_requests():
     assert families["leader_election_master_status"].find() == [0]
     assert leader.scrape()["leader_election_master_status"].find() == [1]
     wait(lambda: max(follower.scrape()["sonde_cache_objects"].find(resource="algorithmprofilings")) > 0, PATIENCE, "its cache")
+
+
+def behind_one_service_everyone_tells_the_same():
+    """the API's port, in plain HTTP beside TLS: the follower and the API alone have the leader's series, but not beside their probes"""
+    def of_requests(families):
+        return {name: set(f.samples) for name, f in families.items() if re.match("dprofiler_job_status|dprofiler_execution", name)}
+    for one in leader, follower, alone:
+        wait(lambda one=one: of_requests(one.scrape_api()) == of_requests(leader.scrape()), PATIENCE, "the same requests", 0.2)
+    assert not [n for n, f in alone.scrape().items() if SERIES_OF_OBJECTS.match(n) and f.samples]
+    code, said = promtool("check", "metrics", stdin=alone.text_api())
+    assert code == 3 and len([line for line in said.splitlines() if line.strip()]) == 1, said
+    found = wait(lambda: (second.get("/api/v1/query?query=dprofiler_job_status%3D%3D1") or {}).get("result"), PATIENCE,
+                 "the guide's Prometheus to see it there", 0.5)
+    names = [r["metric"]["name"] for r in found]
+    assert len(names) == len(set(names)) and "broken" in names, names
 
 
 def the_rules_are_good():
@@ -161,6 +198,17 @@ def the_rules_are_good():
         assert {"summary", "description", "runbook_url"} <= set(rule["annotations"]) and rule["labels"]["severity"], rule
         file, _, section = rule["annotations"]["runbook_url"].partition("#")
         assert file == "docs/metrics.md" and section == rule["alert"].lower() and section in sections, rule
+
+
+def the_alerts_fire_after_their_times_and_above_their_bounds():
+    """promtool test rules: those that are shipped, as they are, on series of minutes"""
+    folder = os.path.join(site.folder, "rules")
+    os.mkdir(folder)
+    with open(os.path.join(folder, "alerts.yml"), "w", encoding="utf-8") as f:
+        f.write(json.dumps(rules("deploy", "monitoring", "alerts.yaml")))
+    path = shutil.copy(os.path.join(ROOT, "test", "metrics", "alerts.test.yml"), folder)
+    code, said = promtool("test", "rules", path)
+    assert code == 0, said
 
 
 def memory_is_alerted_while_the_run_runs():
@@ -215,17 +263,21 @@ def series_vanish_with_their_object():
 with MetricsSite() as site:
     site.make_history()
     elect = ("--leader-elect", "--leader-elect-namespace", NS, "--max-concurrent-runs", "50",
-             "--max-concurrent-runs-per-namespace", "20")
+             "--max-concurrent-runs-per-namespace", "20", "--listen", "0.0.0.0:0")
     leader = site.enter(Operator(site, *elect))
     leader.process.expect("Became the leader", PATIENCE)
     prometheus = site.enter(Prometheus(site.folder, f"127.0.0.1:{leader.port}", hasty()))
     site.create_all()
     follower = site.enter(Operator(site, *elect))
+    alone = site.enter(Operator(site, "--api-only", "--listen", "0.0.0.0:0"))
+    os.mkdir(os.path.join(site.folder, "second"))
+    second = site.enter(Prometheus(os.path.join(site.folder, "second"), f"127.0.0.1:{alone.api_port}", {}))
     site.phase("AlgorithmProfiling", "broken", "Failed")
     site.phase("AlgorithmProfiling", "slow-1", "Completed")
     wait(lambda: leader.scrape()["dprofiler_memory_usage_mb"].find(name="hog"), PATIENCE, "the memory that is used", 0.2)
     wait(lambda: len({dict(s).get("kind") for s in leader.scrape()["dprofiler_job_status"].samples}) == len(KINDS), PATIENCE)
     main(promtool_finds_nothing_wrong, every_kind_is_there, others_dashboards_find_what_they_ask_for, the_page_lists_every_series,
-         only_the_leader_tells_of_requests, the_rules_are_good, memory_is_alerted_while_the_run_runs, a_failure_is_alerted_by_name,
-         what_has_become_slower_is_alerted,
+         only_the_leader_tells_of_requests, behind_one_service_everyone_tells_the_same, the_rules_are_good,
+         the_alerts_fire_after_their_times_and_above_their_bounds, memory_is_alerted_while_the_run_runs, a_failure_is_alerted_by_name,
+         what_has_become_slower_is_alerted, a_port_that_was_taken_meanwhile_is_not_the_end,
          every_panel_of_the_dashboard_has_an_answer, series_vanish_with_their_object)
