@@ -1,15 +1,13 @@
 #!/usr/bin/python3
 """`sonde operator` with an account of its own on a real control plane: a grant that is missing, and a namespace that goes."""
 
-import base64
 import contextlib
-import json
 import os
 import signal
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from accounts import granted_yet, kubeconfig_of
 from sonde_test import ROOT, ControlPlane, Process, diag, main, program, wait
 
 PATIENCE = 90
@@ -42,18 +40,9 @@ def account(ns):
     ok(api.post(f"{RBAC}/namespaces/{ns}/rolebindings", {
         "metadata": {"name": "operator"}, "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": ns}],
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"}}))
-    token = ok(api.post(f"/api/v1/namespaces/{ns}/serviceaccounts/operator/token", {
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}))["status"]["token"]
-    with open(cluster.file("pki", "ca.crt"), "rb") as f:
-        authority = base64.b64encode(f.read()).decode()
-    with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as file:
-        json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "x",
-                   "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-                   "clusters": [{"name": "c", "cluster": {"server": "https://%s:%d" % cluster.address,
-                                                          "certificate-authority-data": authority}}],
-                   "users": [{"name": "u", "user": {"token": token}}]}, file)
-        file.flush()
-        yield file.name
+    granted_yet(cluster, ns, "operator", "list", "batch", "jobs", ns)
+    with kubeconfig_of(cluster, ns, "operator") as path:
+        yield path
 
 
 @contextlib.contextmanager
@@ -93,6 +82,7 @@ def a_kind_that_may_not_be_read_is_said():
     unread = [{"apiGroups": GROUPS, "resources": ["*"], "verbs": ["*"]}]
     with cluster.namespace("grants") as ns, account(ns) as kubeconfig:
         ok(cluster.api().patch(f"{RBAC}/namespaces/{ns}/roles/operator", {"rules": unread}))
+        granted_yet(cluster, ns, "operator", "list", "batch", "jobs", ns, yes=False)
         with operator(kubeconfig, ns) as process:
             process.expect(r'level=error msg="May not read a kind.*resource=jobs group=batch', PATIENCE)
             create(ns, "r")

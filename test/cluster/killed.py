@@ -87,7 +87,7 @@ def reference():
         writes = run_to_the_end(ns)
         again = run_to_the_end(ns)
         assert again == 0, f"{again} writes with nothing to do"
-        wait(lambda: sum(audited(ns).values()) >= 2 * REQUESTS, 10, "the audit log is written")
+        wait(lambda: sum(audited(ns).values()) >= 2 * REQUESTS, 60, "the audit log is written")
         return writes, end_state(ns), audited(ns), events(ns)
 
 
@@ -97,7 +97,7 @@ def check(ns, what):
     assert run_to_the_end(ns) == 0, f"{what}: writes with nothing to do"
     assert end_state(ns) == state, f"{what}: {end_state(ns)} is not {state}"
     # The audit log is written after the answer; more than was asked for would stay, too.
-    wait(lambda: agrees(ns, audit), 10, f"{what}: the audit log says {audit}")
+    wait(lambda: agrees(ns, audit), 60, f"{what}: the audit log says {audit}")
     # An event may be lost with its process, but is never there twice.
     names = [e[0] for e in events(ns)]
     assert len(names) == len(set(names)), f"{what}: {names}"

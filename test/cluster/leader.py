@@ -9,6 +9,7 @@ import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+import leaders
 from sonde_test import ROOT, ControlPlane, Process, diag, main, program, wait
 
 DURATION = 6
@@ -38,17 +39,6 @@ def done(ns, *names):
     return all("copy" in items[n].get("status", {}) for n in names)
 
 
-def writes(ns, identity):
-    """(time, verb, resource, code) of the writes of one operator, election apart."""
-    found = []
-    for e in cluster.audit():
-        ref = e.get("objectRef", {})
-        if ref.get("namespace") == ns and e.get("userAgent", "").endswith(f" example/{identity}") and \
-                e["verb"] in ("create", "update", "patch", "delete") and ref["resource"] != "leases":
-            found.append((e["requestReceivedTimestamp"], e["verb"], ref["resource"], e["responseStatus"]["code"]))
-    return sorted(found)
-
-
 def taken_over_at(ns, identity):
     """When the Lease was taken by this operator, by the API server's clock."""
     lease = cluster.api().get(f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/example")[1]
@@ -61,7 +51,7 @@ def objects(ns):
 
 
 def late(ns, since):
-    return [w for w in writes(ns, "a") if w[0] > since]
+    return leaders.writes(cluster, ns, lambda event: event.get("userAgent", "").endswith(" example/a"), since)
 
 
 def stopped_past_its_lease():

@@ -43,12 +43,12 @@ def compaction_in_mid_pagination():
         with cluster.namespace("r") as ns:
             api = cluster.api()
             make(api, ns, *[f"m{i}" for i in range(40)])
-            with FaultProxy(cluster, script=f"match LIST {maps(ns)}*continue=* nth=2 -> delay ms=4000\n") as proxy, \
+            with FaultProxy(cluster, script=f"match LIST {maps(ns)}*continue=* nth=2 -> delay ms=20000\n") as proxy, \
                     Mirror(proxy.kubeconfig, ns, "--page", "5") as mirror:
                 wait(lambda: proxy.faults().get("delay"), 20, "the third page is held back")
                 change(api, ns, "m1", "2")
                 cluster.rig("compact")
-                mirror.synced()
+                mirror.synced(90)
                 mirror.agrees_with(api)
                 mirror.expect("Listing anew because a version expired", 1)
     finally:

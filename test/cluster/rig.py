@@ -63,11 +63,11 @@ def a_restored_snapshot_takes_versions_back():
     snapshot = cluster.file("etcd.snapshot")
     create("saved")
     cluster.rig("etcd-snapshot", snapshot)
-    lost = create("lost")
+    lost = [create(f"lost-{i}") for i in range(300)]
     cluster.rig("etcd-restore", snapshot)
-    assert {"before", "saved"} <= names() and "lost" not in names(), names()
-    assert create("after") <= lost + 50, "versions did not go back"
-    wait(lambda: "controller-manager: running" in cluster.rig("status"), 20)
+    assert {"before", "saved"} <= names() and not any(n.startswith("lost") for n in names()), names()
+    assert create("after") < lost[-1], "versions did not go back"
+    wait(lambda: "controller-manager: running" in cluster.rig("status"), 60)
 
 
 def a_compaction_expires_a_page():
@@ -85,15 +85,15 @@ def a_service_account_s_token_opens_the_door():
     token = cluster.rig("token", "default", "default").strip()
     assert cluster.api(token).get("/api/v1/namespaces/default/pods")[0] == 403
     cluster.kubectl("create", "rolebinding", "view", "--clusterrole=view", "--serviceaccount=default:default")
-    wait(lambda: cluster.api(token).get("/api/v1/namespaces/default/pods")[0] == 200, 10)
+    wait(lambda: cluster.api(token).get("/api/v1/namespaces/default/pods")[0] == 200, 60)
 
 
 def a_short_token_expires():
-    token = cluster.rig("token", "default", "default", 3).strip()
+    token = cluster.rig("token", "default", "default", 10).strip()
     path = "/api/v1/namespaces/default/pods"
     assert cluster.api(token).get(path)[0] == 200
     began = time.monotonic()
-    wait(lambda: cluster.api(token).get(path)[0] == 401, 20, "the token has expired", every=0.5)
+    wait(lambda: cluster.api(token).get(path)[0] == 401, 60, "the token has expired", every=0.5)
     assert time.monotonic() - began > 1
 
 
@@ -105,7 +105,7 @@ def every_write_is_in_the_audit_log():
         return [e for e in cluster.audit() if e["verb"] == "create" and e["objectRef"].get("resource") == "configmaps"
                 and e["responseStatus"]["code"] == 201]
 
-    wait(lambda: len(seen()) >= 7, 10)
+    wait(lambda: len(seen()) >= 7, 60)
 
 
 def a_manager_stops_and_starts_by_itself_alone():

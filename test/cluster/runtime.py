@@ -59,7 +59,7 @@ def creates_and_reports():
         owner = copy["metadata"]["ownerReferences"][0]
         assert owner["uid"] == request["metadata"]["uid"] and owner["controller"] and owner["blockOwnerDeletion"], owner
         assert copy["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "sonde", copy
-        p.expect("idle after 3 writes", 10)  # create, status, event
+        p.expect("idle after 3 writes", 60)  # create, status, event
         events = cluster.api().get(f"/apis/events.k8s.io/v1/namespaces/{ns}/events")[1]["items"]
         assert [e["reason"] for e in events] == ["Copied"], events
 
