@@ -13,6 +13,7 @@ import datetime
 import gzip
 import json
 import os
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
@@ -40,7 +41,9 @@ def stalled(status):
 
 
 def seed(name):
-    """A seed's resource; what takes long is shortened unless the whole is asked for."""
+    """
+    A seed's resource, as it is; in the short form with smaller inputs (inputSize, datasetSize).
+    """
     with open(os.path.join(SEEDS, f"dprofiler-{name}.yaml"), encoding="utf-8") as f:
         request = yaml.safe_load(f)
     spec = request["spec"]
@@ -48,9 +51,6 @@ def seed(name):
         spec["inputSize"] = SMALL
     if not whole and "mlConfig" in spec:
         spec["mlConfig"]["datasetSize"] = SMALL
-    if site.real:  # a real node does not say that it has more than there is
-        spec.get("resources", {}).pop("requests", None)
-        spec.get("resources", {}).pop("limits", None)
     return request
 
 
@@ -111,7 +111,7 @@ def an_unknown_name():
 
 
 def algorithms_against_each_other():
-    """A comparison of three images: bubble_sort is slower than quick_sort, and says so; one that fails does not discard the others"""
+    """A comparison in two images: bubble_sort is slower than quick_sort, and says so; one that fails does not discard the others"""
     with site.scene() as scene:
         play = scene.create("three", {
             "algorithms": [{"name": "quick_sort"}, {"name": "bubble_sort"},
@@ -145,7 +145,9 @@ def one_pod_after_another():
         play = scene.create("pods", {"algorithmName": "merge_sort", "inputSize": 2000, "iterations": 3, "pods": 2})
         status = play.phase("Completed", PATIENCE)
         assert scene.made("jobs") == ["dprofiler-pods", "dprofiler-pods-2"], scene.made("jobs")
-        assert status["statistics"]["unit"] == "pod" and status["pods"] == {"done": 2, "total": 2, "attempt": 2}, status
+        told, nodes = status["pods"], ok(scene.world.api.get("/api/v1/nodes"))["items"]
+        assert status["statistics"]["unit"] == "pod" and told == {"done": 2, "total": 2, "attempt": 2, "node": told["node"]}, status
+        assert told["node"] in [node["metadata"]["name"] for node in nodes] and status["statistics"]["machine"]["node"] == told["node"], status
         assert status["run"]["retries"] == 0, status["run"]
 
 
@@ -165,7 +167,8 @@ def cancelled_and_timed_out():
         assert stalled(status)[0] == "Cancelled", status
         status = other.phase("Failed", PATIENCE)
         assert stalled(status)[0] == "DeadlineExceeded", status
-        wait(lambda: not play.jobs() and not other.jobs(), PATIENCE, "the Jobs to go")
+        # A kubelet of 1.20 on a busy machine has taken minutes to let go of pods whose containers had ended.
+        wait(lambda: not play.jobs() and not other.jobs(), (3 if site.real else 1) * PATIENCE, "the Jobs to go")
 
 
 def it_goes_after_its_time():
@@ -272,6 +275,7 @@ def a_restart_runs_nothing_again():
                                      "customConfig": {"image": IMAGE, "command": ["/bin/sleep", "2"]}})
         busy.wait(lambda s: s.get("phase") == "Running", "Running", PATIENCE)
         before = [p.get() for p in (done, failed)]
+        scene.process.signal(signal.SIGKILL)
         scene.process.stop(60)
         with scene.operator() as scene.process:
             busy.phase("Completed", PATIENCE)

@@ -17,7 +17,7 @@ from cuda_play import EXPERIMENTS, GROUP, PROFILES, condition, ok
 from cuda_site import Scene, Site, stalled
 from sonde_test import ROOT, diag, main, wait
 
-PATIENCE = 150
+PATIENCE = 400  # a kubelet of 1.20 under load takes minutes
 SEED = os.path.join(ROOT, "examples/seeds/kratos-workloadprofile.yaml")
 
 

@@ -18,7 +18,7 @@ from dgdr_play import DGDRS, DGDS, GROUP, World, condition, ok
 from roots import add_python
 from sonde_test import ROOT, ControlPlane, Engine, diag, main, program, wait
 
-PATIENCE = 180
+PATIENCE = 400  # a kubelet of 1.20 under load takes minutes
 PHASES = ["Initializing", "PrefillSweep", "DecodeSweep", "ConfigSelection", "PrefillInterpolation", "DecodeInterpolation",
           "PlannerGeneration", "Complete"]
 
@@ -30,14 +30,19 @@ class States(threading.Thread):
         super().__init__(daemon=True)
         self.path = f"{GROUP}/namespaces/{ns}/{DGDRS}"
         self.version = ok(world.api.get(self.path))["metadata"]["resourceVersion"]
-        self.of = {}
+        self._of = {}
         self.start()
 
     def run(self):
         with contextlib.suppress(OSError, ValueError):
             for event in server.api(timeout=4 * PATIENCE).watch(f"{self.path}?watch=1&resourceVersion={self.version}"):
                 if event["type"] in ("ADDED", "MODIFIED"):
-                    self.of.setdefault(event["object"]["metadata"]["name"], []).append(event["object"].get("status", {}))
+                    self._of.setdefault(event["object"]["metadata"]["name"], []).append(event["object"].get("status", {}))
+
+    def of(self, name):
+        """Those of one that is Ready: whoever asks the server knows that before it has come here."""
+        wait(lambda: any(s.get("state") == "Ready" for s in self._of.get(name, [])), 30, f"the watch to show {name} Ready")
+        return self._of[name]
 
 
 def spec(image_command=True, **sweep):
@@ -61,11 +66,12 @@ def a_profiling_run_is_followed():
     with scene() as (ns, _, states):
         play = world.create(ns, "a", spec())
         status = play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
-        seen = states.of["a"]
+        seen = states.of("a")
         phases = [s["profilingPhase"] for s in seen if "profilingPhase" in s]
         assert phases == [s["profilingProgress"]["phase"] for s in seen if "profilingProgress" in s], "one of both fields is behind"
         told = list(dict.fromkeys(phases))
-        assert told == [p for p in PHASES if p in told] and len(told) >= 6, told
+        short = {"Initializing", "ConfigSelection", "PlannerGeneration"}  # may be over before the next state leaves the pod
+        assert told == [p for p in PHASES if p in told] and set(PHASES) - set(told) <= short, told
         steps = {(s["profilingProgress"].get("currentStep"), s["profilingProgress"].get("gpuConfig", {}).get("parallelMapping"))
                  for s in seen if s.get("profilingPhase") == "DecodeSweep"}
         assert (1, "TP=1") in steps or (2, "TP=2") in steps, steps
@@ -96,20 +102,20 @@ def a_profiler_that_knows_nothing_of_us():
     with scene() as (ns, _, states):
         play = world.create(ns, "b", spec(silent=True))
         play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
-        messages = {condition(s, "Profiling").get("message") for s in states.of["b"]}
+        messages = {condition(s, "Profiling").get("message") for s in states.of("b")}
         assert "Profiling is in progress" in messages, messages
-        assert not any("profilingProgress" in s for s in states.of["b"])
+        assert not any("profilingProgress" in s for s in states.of("b"))
 
 
 def the_controller_is_killed_in_mid_run():
     """Status updates go on after the controller was killed and started again; nothing runs twice"""
     with scene() as (ns, operator, states):
-        play = world.create(ns, "c", spec(pause=0.5))
+        play = world.create(ns, "c", spec(pause=1))
         play.wait(lambda s: s.get("profilingPhase") == "PrefillSweep", "PrefillSweep", PATIENCE)
         operator.kill()
         operator.start("--pod-image", pod_image)
         status = play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
-        later = list(dict.fromkeys(s.get("profilingPhase") for s in states.of["c"]))
+        later = list(dict.fromkeys(s.get("profilingPhase") for s in states.of("c")))
         assert "DecodeSweep" in later and later[-1] == "Complete", later
         assert status["run"]["attempt"] == 1 and len(play.jobs()) == 1, status
 
@@ -139,7 +145,7 @@ def a_deleted_pod_is_another_attempt():
         play.wait(lambda s: s.get("run", {}).get("attempt") == 2, "attempt 2", PATIENCE)
         status = play.wait(lambda s: s.get("state") == "Ready", "Ready", 2 * PATIENCE)
         assert status["run"]["job"] == "profile-e-2" and status["run"]["retries"] == 1, status
-        second = [s.get("profilingPhase") for s in states.of["e"] if s.get("run", {}).get("attempt") == 2]
+        second = [s.get("profilingPhase") for s in states.of("e") if s.get("run", {}).get("attempt") == 2]
         diag("attempt 2: " + ", ".join(dict.fromkeys(filter(None, second))))
         log = world.kubectl("-n", ns, "logs", "job/profile-e-2")
         assert "goes on after Initializing" in log, log
@@ -191,9 +197,9 @@ def side_by_side():
             status = play.wait(lambda s: s.get("state") == "Ready", "Ready", 3 * PATIENCE)
             assert status["generatedDeployment"]["metadata"]["name"] == f"{play.name}-dgd"
         for name in names:
-            jobs = {s["run"]["job"] for s in states.of[name] if "run" in s}
+            jobs = {s["run"]["job"] for s in states.of(name) if "run" in s}
             assert jobs == {f"profile-{name}"}, jobs
-            told = [PHASES.index(s["profilingPhase"]) for s in states.of[name] if "profilingPhase" in s]
+            told = [PHASES.index(s["profilingPhase"]) for s in states.of(name) if "profilingPhase" in s]
             assert told and told == sorted(told), told
 
 

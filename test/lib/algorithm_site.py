@@ -24,6 +24,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 TYPES = {PROFILINGS: GROUP, COMPARISONS: GROUP, "jobs": "/apis/batch/v1", "pods": "/api/v1", "configmaps": "/api/v1",
          "serviceaccounts": "/api/v1", "roles": RBAC, "rolebindings": RBAC, "events": "/apis/events.k8s.io/v1"}
 MODULES = ("sklearn.ensemble", "sklearn.feature_selection", "sklearn.model_selection", "dask.array", "dask.distributed")
+CPUS = "64"  # that the node says it has: the seeds' requests are for a larger machine
 PROGRAMS = ("/bin/echo", "/bin/sh", "/bin/sleep", "/bin/false", "/bin/true")
 
 
@@ -37,7 +38,7 @@ class Site:
             self.folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-algorithm-", dir="/tmp"))
             os.chmod(self.folder, 0o755)
             self.server = self._stack.enter_context(
-                ControlPlane(node=True) if self.real else Engine("--no-fsync", "--no-operator", "--cpus", "64"))
+                ControlPlane(node=True, KCLUSTER_CPUS=CPUS) if self.real else Engine("--no-fsync", "--no-operator", "--cpus", CPUS))
             if self.real:
                 self._lay_out()
             self.world = self._stack.enter_context(World("cluster" if self.real else "engine", self.server))

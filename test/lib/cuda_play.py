@@ -18,6 +18,14 @@ GROUP = "/apis/gpu.scheduler.io/v1alpha1"
 EXPERIMENTS, PROFILES = "cudaexperiments", "workloadprofiles"
 FINAL = ("Succeeded", "Failed")
 
+# Volcano's, as far as it matters here.
+PODGROUPS = "/apis/scheduling.volcano.sh/v1beta1"
+PODGROUP_CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "podgroups.scheduling.volcano.sh"},
+    "spec": {"group": "scheduling.volcano.sh", "scope": "Namespaced", "names": {"plural": "podgroups", "kind": "PodGroup"},
+             "versions": [{"name": "v1beta1", "served": True, "storage": True, "subresources": {"status": {}}, "schema": {
+                 "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
 # The seed's own experiment, and what its real run measured.
 SPEC = {
     "image": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",

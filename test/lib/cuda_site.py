@@ -20,6 +20,7 @@ from roots import add_program, add_python
 from sonde_test import ROOT, ControlPlane, Engine, Process, diag, program, wait
 from watched import Watched
 
+SAMPLE_PROGRAM = "/cuda-samples/vectorAdd"
 SAMPLE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 RUNNER = "docker.io/library/kratos-nsight-compute-poc:latest"
 POD_IMAGE = "localhost/sonde-pod:1"
@@ -37,6 +38,34 @@ if "--export" in sys.argv:
 os.execv("%s", ["ncu", *sys.argv[1:]])
 """
 PROGRAMS = ("/bin/echo", "/bin/sh", "/bin/sleep", "/bin/false", "/bin/true")
+
+
+def write_ncu(path, replay):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(NCU % replay)
+    os.chmod(path, 0o755)
+
+
+def make_images(server, folder):
+    """The workload's image and the tool's, on a real node; FOLDER is for their files."""
+    root = os.path.join(folder, "workload")
+    for path in PROGRAMS:
+        add_program(root, path)
+    add_program(root, "/bin/uname", SAMPLE_PROGRAM)
+    with open(os.path.join(root, "data"), "w", encoding="utf-8") as f:
+        f.write("not a program\n")
+    server.rig("image", SAMPLE, root)
+    root = os.path.join(folder, "runner")
+    add_python(root)
+    tools = os.path.join(root, "opt/ncu/tools")
+    os.makedirs(tools)
+    shutil.copy(os.path.join(ROOT, "test/tools/ncu-replay"), tools)
+    shutil.copytree(os.path.join(ROOT, "test/data/ncu/recordings"), os.path.join(root, "opt/ncu/data/ncu/recordings"))
+    if ncu_samples.are_there():
+        shutil.copytree(ncu_samples.SAMPLES, os.path.join(root, "opt/ncu/samples"))
+    write_ncu(os.path.join(root, "usr/bin/ncu"), "/opt/ncu/tools/ncu-replay")
+    subprocess.run(["chmod", "-R", "a+rX", root], check=True)
+    server.rig("image", RUNNER, root)
 
 
 class Site:
@@ -64,38 +93,15 @@ class Site:
         self.sample = os.path.join(self.folder, "cuda-samples/vectorAdd")
         os.makedirs(os.path.dirname(self.sample))
         shutil.copy("/bin/uname", self.sample)
-        self.write_ncu(os.path.join(self.folder, "ncu"), os.path.join(ROOT, "test/tools/ncu-replay"))
+        write_ncu(os.path.join(self.folder, "ncu"), os.path.join(ROOT, "test/tools/ncu-replay"))
 
     def _lay_out_real(self):
-        self.sample = "/cuda-samples/vectorAdd"
-        root = os.path.join(self.folder, "workload")
-        for path in PROGRAMS:
-            add_program(root, path)
-        add_program(root, "/bin/uname", self.sample)
-        with open(os.path.join(root, "data"), "w", encoding="utf-8") as f:
-            f.write("not a program\n")
-        self.server.rig("image", SAMPLE, root)
-        root = os.path.join(self.folder, "runner")
-        add_python(root)
-        tools = os.path.join(root, "opt/ncu/tools")
-        os.makedirs(tools)
-        shutil.copy(os.path.join(ROOT, "test/tools/ncu-replay"), tools)
-        shutil.copytree(os.path.join(ROOT, "test/data/ncu/recordings"), os.path.join(root, "opt/ncu/data/ncu/recordings"))
-        if ncu_samples.are_there():
-            shutil.copytree(ncu_samples.SAMPLES, os.path.join(root, "opt/ncu/samples"))
-        self.write_ncu(os.path.join(root, "usr/bin/ncu"), "/opt/ncu/tools/ncu-replay")
-        subprocess.run(["chmod", "-R", "a+rX", root], check=True)
-        self.server.rig("image", RUNNER, root)
+        self.sample = SAMPLE_PROGRAM
+        make_images(self.server, self.folder)
         archive = os.path.join(self.folder, "sonde-pod.tar")
         subprocess.run([os.path.join(ROOT, "scripts", "image"), program("sonde-pod"), archive, "--name", POD_IMAGE], check=True,
                        stdout=subprocess.DEVNULL)
         self.server.rig("load", archive)
-
-    @staticmethod
-    def write_ncu(path, replay):
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(NCU % replay)
-        os.chmod(path, 0o755)
 
     def recording(self, name):
         """Where the stand-in finds it."""

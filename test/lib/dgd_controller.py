@@ -27,6 +27,9 @@ URL = "sonde.dev/url"
 PORT = 8000
 NO_IMAGE = "localhost/there-is-none:1"
 
+# TP=1 and TP=2 work, TP=4 ends whenever it starts, TP=8 has an image that cannot be had.
+FAULTS = {"TP=4": "crash", "TP=8": "image"}
+
 # Quick, so that a whole sweep takes seconds; more GPUs are faster, at a price.
 MODEL = {
     "backend": "vllm",
@@ -35,6 +38,16 @@ MODEL = {
     "scaling": {"TP": {"prefill": 0.9, "decode": 0.8}},
     "kvTokensPerGpu": 3000,
 }
+
+
+def quick_sweep(gpus=8, **more):
+    """The spec of a request whose sweep takes seconds on MODEL."""
+    return {"model": "m", "backend": "vllm", **more, "profilingConfig": {"config": {
+        "sla": {"isl": 200, "osl": 10, "ttft": 100, "itl": 20},
+        "hardware": {"minNumGpusPerEngine": 1, "maxNumGpusPerEngine": gpus, "numGpusPerNode": gpus},
+        "engine": {"maxContextLength": 1200},
+        "sweep": {"prefillInterpolationGranularity": 3, "decodeInterpolationGranularity": 2, "decodeInterpolationOsl": 10},
+        "deployment": {"deploymentTimeout": 60}}}}
 
 
 def flat(value, path=""):

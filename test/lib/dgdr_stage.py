@@ -267,7 +267,7 @@ class Reference:
             state, counts = s.record.end_state(s.play.uid), s.record.counts(s.play.uid)
             seen = s.record.writes(s.play.uid)
             writes = seen + len(REASONS)
-            wait(lambda: [line for line in s.operator.process.lines if line.startswith("idle")][-1] == f"idle after {writes} writes", 10,
+            wait(lambda: [line for line in s.operator.process.lines if line.startswith("idle")][-1] == f"idle after {writes} writes", 60,
                  lambda_text(lambda: f"{seen} writes and {len(REASONS)} events: {s.operator.process.lines[-3:]}"))
             s.converged()
             s.goes()

@@ -39,7 +39,8 @@ class FaultProxy(Process):
             self.address = ("127.0.0.1", int(self.expect(r"^listening on \S+:(\d+)$", 20)[1]))
             with open(self.kubeconfig, encoding="utf-8") as f:
                 ca = re.search(r"certificate-authority-data:\s*(\S+)", f.read())[1]
-            self.context = ssl.create_default_context(cadata=base64.b64decode(ca).decode())
+            self.authority = base64.b64decode(ca).decode()
+            self.context = ssl.create_default_context(cadata=self.authority)
         except BaseException:
             self.stop()
             raise

@@ -54,7 +54,7 @@ class Plan:
         with self.stage() as s:
             self.drive(s.play)
             s.quiet()
-            s.writes = int(s.operator.process.expect(r"^idle after (\d+) writes", 10, len(s.operator.process.lines) - 1)[1])
+            s.writes = int(s.operator.process.expect(r"^idle after (\d+) writes", 60, len(s.operator.process.lines) - 1)[1])
             s.end, s.counts = s.state(), s.made()
             s.relisted()
             s.never_both()

@@ -75,11 +75,55 @@ def main(*tests):
     sys.exit(1 if failed else 0)
 
 
-def wait(condition, seconds=30, what=None, every=0.05):
+class Begun(threading.Thread):
+    """A test that runs in a thread of its own from now on; main() takes it in the place of the test, and waits for it.
+
+        main(*[Begun(test, cluster) for test in (one, another)])
+    """
+
+    def __init__(self, test, *arguments):
+        super().__init__(daemon=True)
+        self.__doc__, self.__name__ = test.__doc__, test.__name__
+        self._test, self._arguments, self._failed = test, arguments, None
+        self.start()
+
+    def run(self):
+        began = time.monotonic()
+        try:
+            self._test(*self._arguments)
+        except Exception as e:  # pylint: disable=broad-except
+            self._failed = e
+        diag(f"{self.__name__}: {'failed' if self._failed else 'done'} after {time.monotonic() - began:.0f} s")
+
+    def __call__(self):
+        self.join()
+        if self._failed:
+            raise self._failed
+
+
+class IdleShare:
+    """How much of the machine's time was idle since this was made: a bound on seconds says something only where some was."""
+
+    def __init__(self):
+        self._before = self._ticks()
+
+    @staticmethod
+    def _ticks():
+        with open("/proc/stat", encoding="utf-8") as f:
+            times = [int(t) for t in f.readline().split()[1:9]]
+        return sum(times), times[3] + times[4]
+
+    def seen(self):
+        passed, idle = (after - before for after, before in zip(self._ticks(), self._before))
+        return idle / max(passed, 1)
+
+
+def wait(condition, seconds=30, what=None, every=None):
     """Calls CONDITION until it returns something true, and returns that. AssertionError after SECONDS.
 
-    An AssertionError inside CONDITION counts as "not yet", its text is shown when time is up."""
-    deadline = time.monotonic() + seconds
+    An AssertionError inside CONDITION counts as "not yet", its text is shown when time is up. Without EVERY it is called the less often
+    the longer it takes: a test that asks all the time takes the processor from what it waits for."""
+    began = time.monotonic()
     while True:
         last = None
         try:
@@ -89,9 +133,10 @@ def wait(condition, seconds=30, what=None, every=0.05):
             last = value
         except AssertionError as e:
             last = e
-        if time.monotonic() >= deadline:
+        waited = time.monotonic() - began
+        if waited >= seconds:
             raise AssertionError(f"after {seconds} s still not: {what or _title(condition)} (last: {last!r})")
-        time.sleep(every)
+        time.sleep(every or min(0.05 + waited / 20, 0.5))
 
 
 # A timeout of test/run or ctrl-C ends the test through its `with` blocks.
@@ -263,6 +308,18 @@ class Api:
         self._connection.close()
 
 
+def write_kubeconfig(path, address, authority, token, ns=None):
+    """A kubeconfig with a bearer token at PATH. AUTHORITY: the server's, as text."""
+    context = {"cluster": "c", "user": "u", **({"namespace": ns} if ns else {})}
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "x",
+                   "contexts": [{"name": "x", "context": context}],
+                   "clusters": [{"name": "c", "cluster": {
+                       "server": f"https://{address[0]}:{address[1]}",
+                       "certificate-authority-data": base64.b64encode(authority.encode()).decode()}}],
+                   "users": [{"name": "u", "user": {"token": token}}]}, f)
+
+
 def kubectl_path():
     """kubectl 1.20 of the rig: what it prints is compared, so no other version will do."""
     cache = os.environ.get("KCLUSTER_CACHE") or os.path.join(
@@ -342,6 +399,7 @@ class ControlPlane(Server):
         self.run = run
         self._node = node
         self._env = {**os.environ, **env}
+        self._audited, self._audited_to, self._auditing = [], 0, threading.Lock()
 
     @classmethod
     def shared(cls):
@@ -378,8 +436,19 @@ class ControlPlane(Server):
 
     def audit(self):
         """The events of the audit log so far (KCLUSTER_AUDIT); a line that is just being written is left out."""
-        with open(self.file("log", "audit.log"), encoding="utf-8") as f:
-            return [json.loads(line) for line in f if line.endswith("\n")]
+        with self._auditing, open(self.file("log", "audit.log"), "rb") as f:
+            f.seek(self._audited_to)
+            for line in f:
+                if line.endswith(b"\n"):
+                    self._audited.append(json.loads(line))
+                    self._audited_to += len(line)
+            return list(self._audited)
+
+    @property
+    def authority(self):
+        """The certificate that the API server's is signed with."""
+        with open(self.file("pki", "ca.crt"), encoding="utf-8") as f:
+            return f.read()
 
     @property
     def address(self):

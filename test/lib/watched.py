@@ -14,28 +14,59 @@ import time
 class Watched:
     def __init__(self, server, ns, types):
         self.ns = ns
-        self.now = {kind: {} for kind in types}  # by name
-        self.seen = {kind: [] for kind in types}  # (ADDED, MODIFIED or DELETED, object), in order
-        self.last = time.monotonic()  # when something was last seen
-        self.changed = threading.Condition()
         self._broken = None
         self._over = False
+        self._now = {kind: {} for kind in types}
+        self._seen = {kind: [] for kind in types}
+        self.last = time.monotonic()  # when something was last seen
+        self.changed = threading.Condition()
         for kind, prefix in types.items():
             api, path = server.api(), f"{prefix}/namespaces/{ns}/{kind}"
-            status, listed = api.get(path)
-            assert status == 200, listed
-            for item in listed["items"]:
-                self._take(kind, "ADDED", item)
-            version = listed["metadata"]["resourceVersion"]
-            threading.Thread(target=self._follow, args=(api, kind, path, version), daemon=True).start()
+            version = self._list(api, kind, path)
+            threading.Thread(target=self._follow, args=(server, api, kind, path, version), daemon=True).start()
 
-    def _follow(self, api, kind, path, version):
+    def _whole(self):
+        """A watch that has ended sees nothing: all would be quiet, and nothing made twice."""
+        assert self._over or not self._broken, self._broken
+
+    @property
+    def now(self):
+        """What is there, by kind and name."""
+        self._whole()
+        return self._now
+
+    @property
+    def seen(self):
+        """[(ADDED, MODIFIED or DELETED, object)] by kind, in order."""
+        self._whole()
+        return self._seen
+
+    def _list(self, api, kind, path):
+        """Takes all that is there as if it had been watched; returns its version."""
+        status, listed = api.get(path)
+        assert status == 200, listed
+        there = {item["metadata"]["name"]: item["metadata"] for item in listed["items"]}
+        for name, item in list(self._now[kind].items()):
+            if there.get(name, {}).get("uid") != item["metadata"]["uid"]:
+                self._take(kind, "DELETED", item)
+        for item in listed["items"]:
+            known = self._now[kind].get(item["metadata"]["name"])
+            if not known or known["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]:
+                self._take(kind, "MODIFIED" if known else "ADDED", item)
+        return listed["metadata"]["resourceVersion"]
+
+    def _follow(self, server, api, kind, path, version):
         broken = f"the watch of {kind} ended"
         try:
             while not self._over:
                 with contextlib.suppress(TimeoutError):  # nothing came for long: go on from there
                     for event in api.watch(f"{path}?watch=true&resourceVersion={version}"):
-                        assert event["type"] != "ERROR", event
+                        if event["type"] == "ERROR":  # a changed definition makes the server forget what it had to tell
+                            assert event["object"]["code"] == 410, event
+                            with self.changed:
+                                version = self._list(server.api(), kind, path)
+                                self.changed.notify_all()
+                            break
                         version = event["object"]["metadata"]["resourceVersion"]
                         with self.changed:
                             self._take(kind, event["type"], event["object"])
@@ -48,12 +79,12 @@ class Watched:
 
     def _take(self, kind, what, item):
         name = item["metadata"]["name"]
-        self.seen[kind].append((what, item))
+        self._seen[kind].append((what, item))
         self.last = time.monotonic()
         if what == "DELETED":
-            self.now[kind].pop(name, None)
+            self._now[kind].pop(name, None)
         else:
-            self.now[kind][name] = item
+            self._now[kind][name] = item
 
     def wait(self, is_true, seconds, what):
         """What IS_TRUE() returns, as soon as that is something true. WHAT: a text, or a function that makes it."""
@@ -64,7 +95,7 @@ class Watched:
                 if value:
                     return value
                 left = deadline - time.monotonic()
-                assert not self._broken, self._broken
+                self._whole()
                 assert left > 0, f"after {seconds} s still not: {what() if callable(what) else what}"
                 self.changed.wait(min(left, 1))
                 if left > 0.1:  # events come in crowds
@@ -76,8 +107,10 @@ class Watched:
         """Waits until nothing has been seen for REST seconds."""
         deadline = time.monotonic() + seconds
         while time.monotonic() - self.last < rest:
+            self._whole()
             assert time.monotonic() < deadline, f"something still changes after {seconds} s"
             time.sleep(rest / 5)
+        self._whole()
 
     def versions(self, kind, name):
         """All that has been seen of one object, in order."""

@@ -30,7 +30,7 @@ def engine(*arguments, **settings):
         port_file = os.path.join(folder, "port")
         sets = [x for key, value in settings.items() for x in ("--set", f"{key.replace('_', '.')}={json.dumps(value)}")]
         with Process(POD, "sim", *arguments, "--listen", "127.0.0.1:0", "--port-file", port_file, *sets) as process:
-            process.expect("msg=Listening", 10)
+            process.expect("msg=Listening", 60)
             with open(port_file, encoding="ascii") as f:
                 process.port = int(f.read())
             yield process
@@ -321,7 +321,7 @@ def a_slow_start_is_503_until_it_is_over():
     with engine(faults_startDelayMs=1500) as server:
         for path, content in ("/health", None), ("/v1/models", None), ("/v1/completions", body()):
             assert ask(server.port, path, content)[0] == 503, path
-        wait(lambda: ask(server.port, "/health")[0] == 200, 10)
+        wait(lambda: ask(server.port, "/health")[0] == 200, 60)
         server.expect("Simulated engine is ready")
         assert ask(server.port, content=body())[0] == 200
 
