@@ -28,13 +28,18 @@ PROGRAMS = {
     "leak": "echo 1..1; echo ok 1; setsid sleep 3272 & sleep 0.1",
     "form": "echo 1..1; echo ok 1; echo \"the form is '$SONDE_QUICK'\"; exit 1",
     "tidy": "echo 1..1; touch $TMPDIR/x; echo ok 1",
+    "patient": "cd $SONDE_BUILD; echo 1..1; mkdir one; until [ -e beside ]; do sleep 0.02; done; rmdir one; echo ok 1",
+    "next": "cd $SONDE_BUILD; echo 1..1; mkdir one && echo ok 1; rmdir one",
+    "beside": "touch $SONDE_BUILD/beside; echo 1..1; echo ok 1",
 }
+MARKS = {"patient": ",waits", "next": ",waits"}
 
 
-def run(*names, level="cluster", seconds=1):
+def run(*names, level="cluster", more=()):
     """Runs the named programs; returns (exit code, output lines)."""
+    seconds = 1 if "slow" in names else 30
     with tempfile.TemporaryDirectory() as tmp:
-        done = subprocess.run([*command(tmp, names, seconds), "--level", level], env={**os.environ, "SONDE_BUILD": tmp, "TMPDIR": tmp},
+        done = subprocess.run([*command(tmp, names, seconds), "--level", level, *more], env={**os.environ, "SONDE_BUILD": tmp, "TMPDIR": tmp},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         assert [n for n in os.listdir(tmp) if n.startswith("sonde-test")] == [], os.listdir(tmp)
     return done.returncode, done.stdout.splitlines()
@@ -47,7 +52,7 @@ def command(tmp, names, seconds):
             script = os.path.join(tmp, name + ".sh")
             with open(script, "w", encoding="utf-8") as s:
                 s.write(PROGRAMS[name] + "\n")
-            f.write(f"{name} quick {seconds} sh {script}\n")
+            f.write(f"{name} quick{MARKS.get(name, '')} {seconds} sh {script}\n")
     return [RUNNER, "--from", table]
 
 
@@ -64,8 +69,13 @@ def processes(seconds):
     return found
 
 
-def expect(names, code, last, *texts):
-    got, lines = run(*names)
+def are_gone(seconds):
+    """A process that is killed is there until it has run for the last time."""
+    wait(lambda: not processes(seconds), 30, f"no sleep {seconds}")
+
+
+def expect(names, code, last, *texts, more=()):
+    got, lines = run(*names, more=more)
     everything = "\n".join(lines)
     assert (got, lines[-1]) == (code, last), everything
     for text in texts:
@@ -80,6 +90,10 @@ def short_forms_are_asked_for_at_level_quick_alone():
 
 def counts_points():
     expect(["good", "tidy"], 0, "3 passed, 0 failed")
+
+
+def one_that_waits_has_others_beside_it_but_none_of_its_kind():
+    expect(["patient", "next", "beside"], 0, "3 passed, 0 failed", more=["--jobs", "1"])
 
 
 def a_failed_point_fails_the_run_and_shows_its_output():
@@ -116,29 +130,30 @@ def a_skip_for_any_other_reason_is_a_failure():
 
 def the_time_limit_ends_the_whole_group():
     expect(["slow"], 1, "1 passed, 1 failed", "not done after 1 s")
-    assert processes(3271) == []
+    are_gone(3271)
 
 
 def what_a_test_leaves_behind_is_ended_and_reported():
     expect(["leak"], 1, "1 passed, 1 failed", "left behind: sleep 3272")
-    assert processes(3272) == []
+    are_gone(3272)
 
 
 def an_interrupt_ends_everything_and_still_prints_the_counts():
     with tempfile.TemporaryDirectory() as tmp:
         with Process(*command(tmp, ["good", "slow"], 60), env={"SONDE_BUILD": tmp, "TMPDIR": tmp}) as p:
-            p.expect("ok .* good", 10)
-            wait(lambda: processes(3271), 10)
+            p.expect("ok .* good", 60)
+            wait(lambda: processes(3271), 60)
             began = time.monotonic()
             p.signal(signal.SIGINT)
-            assert p.wait(10) == 130
-            assert time.monotonic() - began < 5
+            assert p.wait(60) == 130
+            assert time.monotonic() - began < 12  # not the grace period of 15 s
             assert p.lines[-1] == "2 passed, 0 failed", p.lines
-        assert processes(3271) == []
+        are_gone(3271)
         assert [n for n in os.listdir(tmp) if n.startswith("sonde-test")] == []
 
 
-main(counts_points, short_forms_are_asked_for_at_level_quick_alone, a_failed_point_fails_the_run_and_shows_its_output,
+main(counts_points, short_forms_are_asked_for_at_level_quick_alone, one_that_waits_has_others_beside_it_but_none_of_its_kind,
+     a_failed_point_fails_the_run_and_shows_its_output,
      a_crash_is_a_failure_although_its_points_passed, no_plan_is_a_failure, a_point_too_few_is_a_failure,
      a_bad_exit_code_is_a_failure, an_empty_plan_is_a_failure, a_skip_for_absent_data_is_counted_apart, a_skip_for_any_other_reason_is_a_failure,
      the_time_limit_ends_the_whole_group, what_a_test_leaves_behind_is_ended_and_reported,

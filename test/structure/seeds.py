@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Checks docs/seeds.md, the table of what the seeds ask for and what proves it, and the files in examples/seeds/.
 
-A row is `| id | section | ask | proof |`. A proof is a list of tests (`path` or `path::name`) and issues (`issue N`),
-or `left out: reason` alone. Every check takes the rows and the project's folder and returns what is wrong, so that the
+A row is `| id | section | ask | proof |`. A proof is a list of tests (`path` or `path::name`), or `left out: reason`
+alone. Every check takes the rows and the project's folder and returns what is wrong, so that the
 last test here can show, on a page made to be wrong, that each of them finds what it is for.
 """
 
@@ -19,7 +19,6 @@ from sonde_test import ROOT, diag, main, program  # noqa: E402  pylint: disable=
 PAGE = os.path.join(ROOT, "docs", "seeds.md")
 EXAMPLES = "examples/seeds"
 TABLES = "FSDKX"  # in this order
-ISSUES = range(10, 11)  # those that are still to come
 SAYS = "examples_say_what_the_rows_say"
 SPAN = re.compile(r"`([^`]+)`")
 
@@ -100,15 +99,11 @@ def proof_faults(rows, _root):
         if not row.proofs():
             yield f"{row}: no proof"
         for proof in row.proofs():
-            issue = re.fullmatch(r"issue (\d+)", proof)
-            if issue:
-                if int(issue[1]) not in ISSUES:
-                    yield f"{row}: there is no issue {issue[1]} to come"
-            elif proof.startswith("left out:"):
+            if proof.startswith("left out:"):
                 if not proof[len("left out:"):].strip():
                     yield f"{row}: left out without a reason"
             elif not re.fullmatch(r"`(test|bench)/[^`\s]+`", proof):
-                yield f"{row}: {proof!r} is not a test, `issue N` or `left out: reason`"
+                yield f"{row}: {proof!r} is not a test or `left out: reason`"
 
 
 def test_faults(rows, root):
@@ -277,8 +272,7 @@ def rows_are_well_formed():
     rows = read_rows(open(PAGE, encoding="utf-8").read())
     parts = {}
     for row in rows:
-        kinds = {"left out" if p.startswith("left out") else "issue" if p.startswith("issue") else "test"
-                 for p in row.proofs()}
+        kinds = {"left out" if p.startswith("left out") else "test" for p in row.proofs()}
         parts[" and ".join(sorted(kinds))] = parts.get(" and ".join(sorted(kinds)), 0) + 1
     diag(f"{len(rows)} rows: " + ", ".join(f"{n} {what}" for what, n in sorted(parts.items())))
     check(shape_faults)
@@ -319,37 +313,36 @@ def examples_are_well_formed():
 # A page with one fault in each row, and the words with which the check must report it.
 WRONG = [
     (shape_faults, "| F-001 | s | a |", "3 cells"),
-    (shape_faults, "| F-1 | s | a | issue 10 |", "the id is not"),
-    (shape_faults, "| F-001 |  | a | issue 10 |", "is empty"),
-    (id_faults, "| F-001 | s | a | issue 10 |\n| F-001 | s | a | issue 10 |", "also on line 1"),
-    (id_faults, "| F-001 | s | a | issue 10 |\n| F-003 | s | a | issue 10 |", "expected F-002"),
-    (id_faults, "| F-002 | s | a | issue 10 |", "expected F-001"),
-    (id_faults, "| S-001 | s | a | issue 10 |\n| F-001 | s | a | issue 10 |", "comes after"),
+    (shape_faults, "| F-1 | s | a | `test/a.py` |", "the id is not"),
+    (shape_faults, "| F-001 |  | a | `test/a.py` |", "is empty"),
+    (id_faults, "| F-001 | s | a | `test/a.py` |\n| F-001 | s | a | `test/a.py` |", "also on line 1"),
+    (id_faults, "| F-001 | s | a | `test/a.py` |\n| F-003 | s | a | `test/a.py` |", "expected F-002"),
+    (id_faults, "| F-002 | s | a | `test/a.py` |", "expected F-001"),
+    (id_faults, "| S-001 | s | a | `test/a.py` |\n| F-001 | s | a | `test/a.py` |", "comes after"),
     (proof_faults, "| F-001 | s | a |  |", "no proof"),
     (proof_faults, "| F-001 | s | a | soon |", "is not a test"),
-    (proof_faults, "| F-001 | s | a | issue 11 |", "no issue 11"),
-    (proof_faults, "| F-001 | s | a | issue 5 |", "no issue 5"),
+    (proof_faults, "| F-001 | s | a | issue 10 |", "is not a test"),
     (proof_faults, "| F-001 | s | a | left out: |", "without a reason"),
-    (proof_faults, "| F-001 | s | a | issue 10, later |", "is not a test"),
+    (proof_faults, "| F-001 | s | a | `test/a.py`, later |", "is not a test"),
     (test_faults, "| F-001 | s | a | `test/unit/nothing.c` |", "no file"),
     (test_faults, "| F-001 | s | a | `test/a.py::gone` |", "has no gone"),
     (test_faults, "| F-001 | s | a | `test/a.py::pres` |", "has no pres"),
-    (reference_faults, "| F-001 | s | see S-009 | issue 10 |", "S-009"),
-    (example_faults, "| F-001 | s | `examples/seeds/b.yaml` | issue 10 |", "b.yaml is named by a row and not there"),
-    (example_faults, "| F-001 | s | a | issue 10 |", "a.yaml is named by no row"),
+    (reference_faults, "| F-001 | s | see S-009 | `test/a.py` |", "S-009"),
+    (example_faults, "| F-001 | s | `examples/seeds/b.yaml` | `test/a.py` |", "b.yaml is named by a row and not there"),
+    (example_faults, "| F-001 | s | a | `test/a.py` |", "a.yaml is named by no row"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml`: `spec.n: 2` | `test/a.py::{SAYS}` |", "not say spec.n: 2"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml`: `n: 1`, `m` | `test/a.py::{SAYS}` |", "does not say m"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml`: `args.n: 1` | `test/a.py::{SAYS}` |", "not say args.n: 1"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml`: `args[1]: --x` | `test/a.py::{SAYS}` |", "not say args[1]"),
     (said_faults, f"| F-001 | s | `examples/seeds/a.yaml` | `test/a.py::{SAYS}` |", "names no field"),
-    (unsaid_faults, "| F-001 | s | `examples/seeds/a.yaml`: `n: 1` | issue 10 |", "args[0]: --x is in no row"),
+    (unsaid_faults, "| F-001 | s | `examples/seeds/a.yaml`: `n: 1` | `test/a.py` |", "args[0]: --x is in no row"),
     (file_faults, "", "not exactly one ^kind"),
 ]
 RIGHT = (f"| id | section | ask | proof |\n|---|---|---|---|\n"
-         f"| F-001 | s | `examples/seeds/a.yaml`: `spec.n: 1`, a \\| b | `test/a.py::{SAYS}`, issue 10 |\n"
+         f"| F-001 | s | `examples/seeds/a.yaml`: `spec.n: 1`, a \\| b | `test/a.py::{SAYS}` |\n"
          f'| F-002 | s | `examples/seeds/a.yaml`: `args[0]: "--x"`, `--x` | `test/a.py::{SAYS}` |\n'
-         f"| S-001 | F-001 | a | left out: no need, and why |\n| D-001 | s | a | issue 10 |\n"
-         f"| K-001 | s | a | issue 10 |\n| X-001 | s | a | `test/a.py::present` |\n")
+         f"| S-001 | F-001 | a | left out: no need, and why |\n| D-001 | s | a | `test/a.py` |\n"
+         f"| K-001 | s | a | `test/a.py` |\n| X-001 | s | a | `test/a.py::present` |\n")
 
 
 def each_check_finds_what_it_is_for():
