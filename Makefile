@@ -16,12 +16,12 @@ build: ## build the programs into build/
 	@scripts/deps build
 	@scripts/build programs
 
-test: ## all tests: unit, structure, fuzzers for 15 s each, and those on a real control plane
+test: ## all tests: unit, structure, fuzzers for 10 s each, those on a real control plane and its node; NAME=installed for one
 	@scripts/deps build test cluster image
 	@scripts/build plain asan fuzz
 	@scripts/npm
 	@test/cluster/cluster build
-	@test/run --level cluster
+	@test/run --level cluster $(NAME)
 
 test-quick: ## the tests without a control plane, in under 20 s
 	@scripts/deps build test

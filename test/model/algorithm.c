@@ -111,7 +111,7 @@ static const struct {
 } schedule_mistakes[] = {
         {{"lastScheduleTime comes first", "Allow", .until = 5, .crashes = 1, .bug = SCHEDULE_STATUS_FIRST},
          "before the last"},
-        {{"what was made is not remembered", "Allow", .until = 6, .jumps = 1, .bug = SCHEDULE_FORGETS},
+        {{"what was made is not remembered", "Allow", .until = 4, .jumps = 1, .bug = SCHEDULE_FORGETS},
          "for one moment"},
         {{"the history has no limit", "Allow", .until = 5, .bug = SCHEDULE_KEEPS_ALL}, "more are kept"},
         {{"a suspension is made up for", "Allow", .until = 5, .edits = 2, .bug = SCHEDULE_CATCHES_UP},

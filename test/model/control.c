@@ -24,6 +24,8 @@ static bool pods_concern(const struct model *m, const struct state *s)
         for (uint8_t uid = 1; uid <= is.made; uid++) {
                 const struct pod *x = pod_by_uid(&was, uid), *y = pod_by_uid(&is, uid);
 
+                x = x && x->forgotten ? NULL : x;
+                y = y && y->forgotten ? NULL : y;
                 if (!x && !y)
                         continue;
                 if (x && y && memcmp(x, y, sizeof(*x)) == 0)
@@ -32,6 +34,17 @@ static bool pods_concern(const struct model *m, const struct state *s)
                         return true;
         }
         return false;
+}
+
+static bool maps_concern(const struct model *m, const struct state *s)
+{
+        const struct maps_part *was = &SEEN(m, s, maps_part, MAPS), *is = &PART(m, s, maps_part, MAPS);
+        bool status = (was->status.uid && !was->forgotten[0]) || (is->status.uid && !is->forgotten[0]);
+        bool data = (was->data.uid && !was->forgotten[1]) || (is->data.uid && !is->forgotten[1]);
+
+        return SEEN(m, s, request_part, REQUEST).uid &&
+               ((status && memcmp(&was->status, &is->status, sizeof(is->status)) != 0) ||
+                (data && memcmp(&was->data, &is->data, sizeof(is->data)) != 0));
 }
 
 /* What somebody has made for himself is not watched. */
@@ -47,6 +60,8 @@ static bool concerns(const struct model *m, const struct state *s, enum part whi
 {
         if (which == PODS)
                 return pods_concern(m, s);
+        if (which == MAPS)
+                return maps_concern(m, s);
         if (which == PRODUCT)
                 return product_concerns(m, s);
         return which == REQUEST || SEEN(m, s, request_part, REQUEST).uid;
@@ -71,6 +86,75 @@ bool act_deliver(struct model *m, struct state *s, unsigned part)
         return true;
 }
 
+/* ---- what rests is forgotten, until it changes (src/operator/retire.c) */
+
+static bool is_passing(const struct model *m, const struct kube_type *type)
+{
+        for (size_t i = 0; i < m->controller.n_children; i++)
+                if (m->controller.children[i].type == type)
+                        return m->controller.children[i].passing;
+        return false;
+}
+
+static void retire_pods(struct model *m, struct state *s)
+{
+        struct pods_part was = SEEN(m, s, pods_part, PODS), is = PART(m, s, pods_part, PODS);
+
+        for (size_t i = 0; i < PODS_MAX && was.v[i].uid; i++) {
+                struct pod *now = pod_by_uid(&is, was.v[i].uid);
+
+                if (!job_is_seen(m, s, was.v[i].job))
+                        continue;
+                if (now && memcmp(now, &was.v[i], sizeof(*now)) == 0)
+                        now->forgotten = 1;
+                was.v[i].forgotten = 1;
+        }
+        s->seen[PODS] = part_number(m, PODS, &was);
+        s->part[PODS] = part_number(m, PODS, &is);
+}
+
+static void retire_maps(struct model *m, struct state *s)
+{
+        struct maps_part was = SEEN(m, s, maps_part, MAPS), is = PART(m, s, maps_part, MAPS);
+        uint8_t uid = SEEN(m, s, request_part, REQUEST).uid;
+
+        if (was.status.uid && was.status.owner == uid) {
+                if (memcmp(&was.status, &is.status, sizeof(is.status)) == 0)
+                        is.forgotten[0] = 1;
+                was.forgotten[0] = 1;
+        }
+        if (was.data.uid && was.data.owner == uid) {
+                if (memcmp(&was.data, &is.data, sizeof(is.data)) == 0)
+                        is.forgotten[1] = 1;
+                was.forgotten[1] = 1;
+        }
+        s->seen[MAPS] = part_number(m, MAPS, &was);
+        s->part[MAPS] = part_number(m, MAPS, &is);
+}
+
+static void retire_children(struct model *m, struct state *s, const struct verdict *v)
+{
+        if (!v->rests || s->awaits)
+                return;
+        if (is_passing(m, &KUBE_POD))
+                retire_pods(m, s);
+        if (is_passing(m, &KUBE_CONFIGMAP))
+                retire_maps(m, s);
+}
+
+/* All is listed anew. */
+static void remember_all(struct model *m, struct state *s)
+{
+        struct pods_part pods = PART(m, s, pods_part, PODS);
+        struct maps_part maps = PART(m, s, maps_part, MAPS);
+
+        for (size_t i = 0; i < PODS_MAX; i++)
+                pods.v[i].forgotten = 0;
+        memset(maps.forgotten, 0, sizeof(maps.forgotten));
+        s->part[PODS] = part_number(m, PODS, &pods);
+        s->part[MAPS] = part_number(m, MAPS, &maps);
+}
+
 /* ---- carrying it out */
 
 static void finish(struct state *s, const struct verdict *v)
@@ -78,6 +162,12 @@ static void finish(struct state *s, const struct verdict *v)
         s->task = 0;
         s->step = 0;
         s->again = v->again;
+}
+
+static void finish_well(struct model *m, struct state *s, const struct verdict *v)
+{
+        finish(s, v);
+        retire_children(m, s, v);
 }
 
 static bool is_late(const struct model *m, const struct state *s)
@@ -115,7 +205,7 @@ bool act_decide(struct model *m, struct state *s, unsigned parts)
         if (m->verdicts.v[number]->n_ops)
                 s->task = number + 1;
         else
-                finish(s, m->verdicts.v[number]);
+                finish_well(m, s, m->verdicts.v[number]);
         return true;
 }
 
@@ -395,7 +485,7 @@ bool act_write(struct model *m, struct state *s, unsigned arg)
                 return true;
         }
         if (++s->step == v->n_ops)
-                finish(s, v);
+                finish_well(m, s, v);
         else if (is_one_with_next(s, v))
                 return act_write(m, s, arg);
         return true;
@@ -452,6 +542,7 @@ bool act_crash(struct model *m, struct state *s, unsigned arg)
         s->again = 0;
         s->plain &= (uint8_t)~PLAIN_JUST_NOW;
         s->place = s->place ? TURN_UNKNOWN : TURN_NONE;
+        remember_all(m, s);
         memcpy(s->seen, s->part, sizeof(s->seen));
         s->dirty = PART(m, s, request_part, REQUEST).uid != 0;
         if (memcmp(&before, s, sizeof(before)) == 0)

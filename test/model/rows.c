@@ -89,6 +89,7 @@ static const struct row mistakes_of_all[] = {
         {QUICK, {.bug = BUG_ANY_POD, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_DELETE_POD)}},
         {QUICK, {.bug = BUG_STATUS_FIRST, .left = {0, 0, 0, 1, 0, 0}}},
         {USUAL, {.bug = BUG_BY_NAME, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
+        {QUICK, {.bug = BUG_FORGETFUL, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
         {QUICK, {.bug = BUG_ADOPTS, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
 };
 

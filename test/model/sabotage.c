@@ -27,6 +27,7 @@ const char *const bug_names[BUG_MAX_] = {
         [BUG_ONE_POD] = "the first pod's success is all",
         [BUG_JUMPS] = "nobody waits for his turn",
         [BUG_HASTY] = "what has ended goes at once",
+        [BUG_FORGETFUL] = "a run rests too early",
 };
 
 static bool is(const struct model *m, enum bug bug)
@@ -206,6 +207,8 @@ void sabotage_decision(struct model *m, const struct view *v, struct decision *d
 {
         if (d->status)
                 sabotage_status(m, v, d->status);
+        if (is(m, BUG_FORGETFUL))
+                d->rests = true;
         for (size_t i = 0; is(m, BUG_NO_MEASURES) && i < d->exist.n; i++)
                 d->exist.v[i].status = NULL;
         for (size_t i = 0; is(m, BUG_NAME_ANEW) && i < d->exist.n; i++)

@@ -28,9 +28,10 @@ enum bug {
         BUG_LEAKS,        /* the product has no owner */
         BUG_NO_MEASURES,  /* the product is made, and its status forgotten */
         /* Of kinds with several pods, and a time to live */
-        BUG_ONE_POD, /* the first pod's success is all */
-        BUG_JUMPS,   /* nobody waits for his turn */
-        BUG_HASTY,   /* what has ended goes at once */
+        BUG_ONE_POD,   /* the first pod's success is all */
+        BUG_JUMPS,     /* nobody waits for his turn */
+        BUG_HASTY,     /* what has ended goes at once */
+        BUG_FORGETFUL, /* a run rests too early: while it goes on */
         BUG_MAX_,
 };
 

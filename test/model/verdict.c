@@ -70,7 +70,7 @@ static void add_jobs_and_pods(struct call *c, uint8_t owner)
         for (size_t i = 0; i < PODS_MAX && pods->v[i].uid; i++) {
                 const struct job *j = job_by_uid(jobs, pods->v[i].job);
 
-                if (j && j->owner == owner)
+                if (j && j->owner == owner && !pods->v[i].forgotten)
                         add_child(c, &KUBE_POD, show_pod(c->m, c->arena, &pods->v[i]));
         }
 }
@@ -91,9 +91,9 @@ static void gather(struct call *c)
                                 .arena = c->arena,
                                 .admission = c->key->place ? &admissions[c->key->place] : NULL};
         add_jobs_and_pods(c, r->uid);
-        if (maps->data.uid && maps->data.owner == r->uid)
+        if (maps->data.uid && maps->data.owner == r->uid && !maps->forgotten[1])
                 add_child(c, &KUBE_CONFIGMAP, show_data_map(c->m, c->arena, &maps->data));
-        if (maps->status.uid && maps->status.owner == r->uid)
+        if (maps->status.uid && maps->status.owner == r->uid && !maps->forgotten[0])
                 add_child(c, &KUBE_CONFIGMAP, show_status_map(c->m, c->arena, &maps->status));
         if (product->uid && product->owner == r->uid)
                 add_child(c, x->product_type, x->show_product(c->m, c->arena, product));
@@ -460,6 +460,7 @@ static void take_down(struct call *c, const struct decision *d, struct verdict *
         add_creates(c, d, v);
         if (c->m->scenario->bug != BUG_STATUS_FIRST)
                 add_status(c, d, v);
+        v->rests = d->rests && !d->absent.n;
         v->again = d->again_at ? seconds_of(d->again_at, c->key->now) : 0;
 }
 

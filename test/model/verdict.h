@@ -23,6 +23,7 @@ struct verdict {
         struct op ops[OPS_MAX];
         size_t n_ops;
         uint16_t again;
+        bool rests;                       /* and deletes nothing: what is passing may be forgotten */
         uint16_t request, product;        /* numbers of the parts that it is about */
         uint16_t stalled;                 /* the status that tells of a name conflict */
         uint8_t owner;                    /* uid of the request */

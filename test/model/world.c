@@ -59,10 +59,45 @@ uint16_t part_number(struct model *m, unsigned pool, const void *record)
         return (uint16_t)number;
 }
 
+/* What has changed is shown again, whatever was forgotten of it. */
+static struct pods_part pods_shown(const struct pods_part *old, const struct pods_part *new)
+{
+        struct pods_part was = *old, is = *new;
+
+        for (size_t i = 0; i < PODS_MAX && is.v[i].uid; i++) {
+                const struct pod *before = pod_by_uid(&was, is.v[i].uid);
+
+                if (!before || memcmp(before, &is.v[i], sizeof(*before)) != 0)
+                        is.v[i].forgotten = 0;
+        }
+        return is;
+}
+
+static struct maps_part maps_shown(const struct maps_part *old, const struct maps_part *new)
+{
+        struct maps_part is = *new;
+
+        if (memcmp(&old->status, &is.status, sizeof(is.status)) != 0)
+                is.forgotten[0] = 0;
+        if (memcmp(&old->data, &is.data, sizeof(is.data)) != 0)
+                is.forgotten[1] = 0;
+        return is;
+}
+
 void part_change(struct model *m, struct state *s, enum part which, const void *record)
 {
-        uint16_t number = part_number(m, which, record);
+        struct pods_part pods;
+        struct maps_part maps;
+        uint16_t number;
 
+        if (which == PODS) {
+                pods = pods_shown(&PART(m, s, pods_part, PODS), record);
+                record = &pods;
+        } else if (which == MAPS) {
+                maps = maps_shown(&PART(m, s, maps_part, MAPS), record);
+                record = &maps;
+        }
+        number = part_number(m, which, record);
         if (number == s->part[which])
                 return;
         if (!m->scenario->lagging)

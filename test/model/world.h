@@ -67,7 +67,8 @@ struct pod {
         uint8_t uid, job /* uid */, work, code, relay, phase, evicted, plain;
         uint16_t asked, finished; /* seconds since NOON, and 1; 0: not */
         uint8_t oom;              /* the kernel has ended its workload */
-        uint8_t unused_more[3];
+        uint8_t forgotten;        /* by the cache, as it is now: see retire_children() */
+        uint8_t unused_more[2];
 };
 
 struct pods_part {
@@ -91,7 +92,7 @@ struct data_map {
 struct maps_part {
         struct status_map status;
         struct data_map data;
-        uint8_t made[2], unused[6];
+        uint8_t made[2], forgotten[2] /* of status and data, as of a pod */, unused[4];
 };
 
 struct product_part {

@@ -631,7 +631,8 @@ static void what_a_request_may_say_is_kept(void **state)
                        "'outcome': "
                        "'Failed', 'reason': 'Evicted'}"),
                 STATUS("'progress': {'percent': 41.7, 'phase': 'Own', 'phaseNumber': 0, 'totalPhases': 1, "
-                       "'step': '5/12', 'currentStep': 5, 'totalSteps': 12, 'subPhase': 's', 'message': 'm', "
+                       "'step': '5/12', 'currentStep': 5, 'totalSteps': 12, 'subPhase': 's', 'bestSoFar': "
+                       "'b', 'message': 'm', "
                        "'attempt': 1, 'gpuConfig': {'currentGpus': 4, 'parallelMapping': 'TP=4'}, "
                        "'startedAt': "
                        "'2026-01-23T14:00:00Z', 'updatedAt': '2026-01-23T14:00:00Z', 'estimatedCompletion': "

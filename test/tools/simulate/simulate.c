@@ -56,7 +56,8 @@ void simulate_compare(const struct simulate_plan *plan, uint64_t seed, struct ar
         stats_seed(&rng, "simulate", seed);
         make(plan, &rng, samples);
         for (size_t i = 0; i < plan->sides; i++)
-                sides[i] = (struct stats_side){names[i], samples + i * n, n, NULL, NAN};
+                sides[i] = (struct stats_side){
+                        .name = names[i], .samples = samples + i * n, .n = n, .accuracy = NAN};
         c.seed = arena_printf(arena, "%llu", (unsigned long long)seed);
         stats_compare(arena, &c, ret);
 }
