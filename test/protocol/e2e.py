@@ -176,18 +176,38 @@ def with_operator(test):
     return wrapped
 
 
+# With HOLD each phase lasts until the test has seen it: on a slow machine the next one overtakes what lasts a moment.
 WORK = ("R='" + REPORT + "'",
+        """hold() { while [ "$HOLD" ] && [ ! -e "$SONDE_RUN_DIR/$1" ]; do sleep 0.1; done; }""",
         "echo the profiler speaks",
         "while [ ! -e /sonde/ctl/claim ]; do sleep 0.05; done",  # the relay listens: what comes before that may be overtaken
         """$R --phase Warm --message "$NAME warms" --step 1 --of 2 --plan '[{"phase":"Warm","steps":2},{"phase":"Work","steps":4}]'""",
-        "sleep 0.4; $R --phase Warm --message \"$NAME warms\" --step 2 --of 2; sleep 0.4",
-        "for i in 1 2 3 4; do $R --phase Work --message \"$NAME works\" --step $i --of 4 --sub-phase \"part $i\"; sleep 0.4; done",
+        "sleep 0.4; $R --phase Warm --message \"$NAME warms\" --step 2 --of 2; sleep 0.4; hold Warm",
+        "for i in 1 2 3 4; do $R --phase Work --message \"$NAME works\" --step $i --of 4 --sub-phase \"part $i\"; sleep 0.4; done; hold Work",
         "echo \"{\\\"of\\\": \\\"$NAME\\\"}\" > $SONDE_RUN_DIR/result.json",
         "$R --complete")
 
 
 def work(name):
     return {**script(*WORK), "env": [{"name": "NAME", "value": name}]}
+
+
+def held_work(ns, name):
+    made = work(name)
+    return {**made, "env": [*made["env"], {"name": "HOLD", "value": f"{ns}/{name}"}]}
+
+
+def let_go(variable, value, file):
+    """Makes FILE in the run directory of the run whose environment has that."""
+    shell, *_ = processes({variable: value}, "/bin/sh")
+    with open(os.path.join(f"/proc/{shell}", "root", "sonde/run", file), "w", encoding="utf-8"):
+        pass
+
+
+def see_each_phase(ns, seen, name):
+    for phase in "Warm", "Work":
+        seen.until(name, lambda s, phase=phase: progress(s).get("phase") == phase, phase)
+        let_go("HOLD", f"{ns}/{name}", phase)
 
 
 # What is begun again goes on from where it was: the first attempt waits to be ended, the second one is done at once.
@@ -220,7 +240,8 @@ def gone(ns, job):
 @with_operator
 def a_run_goes_through_its_phases(ns, operator, seen):
     """A run is followed live: every step in order, percent never down, then success, its result, and access gone"""
-    run(ns, "a", work("a"), shape="phases")
+    run(ns, "a", held_work(ns, "a"), shape="phases")
+    see_each_phase(ns, seen, "a")
     status = seen.ended("a")
     assert status["phase"] == "Succeeded" and status["result"] == {"of": "a"}, status
     states = [s for s in seen.runs["a"] if s]
@@ -248,10 +269,12 @@ def a_run_goes_through_its_phases(ns, operator, seen):
 @with_operator
 def the_second_run_of_a_shape_knows_its_end(ns, _operator, seen):
     """The second run of a shape has an ETA from its first state on, from the history"""
-    run(ns, "one", work("one"), shape="again")
+    run(ns, "one", held_work(ns, "one"), shape="again")
+    see_each_phase(ns, seen, "one")
     seen.ended("one")
-    run(ns, "two", work("two"), shape="again")
+    run(ns, "two", held_work(ns, "two"), shape="again")
     first = seen.until("two", lambda s: "step" in progress(s), "its first step")
+    see_each_phase(ns, seen, "two")
     assert progress(first)["estimatedCompletion"]["basis"] == "history", first
     assert seen.ended("two")["phase"] == "Succeeded"
     assert "estimatedCompletion" not in progress(seen.runs["two"][-1])
@@ -272,7 +295,8 @@ def failures_say_why(ns, operator, seen):
         assert status["phase"] == "Failed" and status["reason"] == reason, status
         assert all(word in status["message"] for word in words) and len(status["message"]) <= 500, status["message"]
         assert condition(status, "Stalled") == {**condition(status, "Stalled"), "status": "True", "reason": reason}, status
-        wait(lambda: [e for e in events(ns, name) if e["type"] == "Warning" and e["reason"] == reason], 20, f"an event about {name}")
+        wait(lambda: [e for e in events(ns, name) if e["type"] == "Warning" and e["reason"] == reason], PATIENCE,
+             f"an event about {name}")
         diag(f"{name}: {status['message']}")
     assert condition(seen.ended("empty"), "Stalled")["reason"] == "Invalid"
     assert [(name, outcome) for name, _, outcome in operator.rows()] == [(name, "Failed") for name in sorted(wanted)]
@@ -397,14 +421,12 @@ def edited_in_flight(ns, _operator, seen):
     edit(ns, "f", runDir="/elsewhere")
     refused = seen.until("f", lambda s: condition(s, "SpecAccepted").get("status") == "False", "a refusal")
     assert refused["observedGeneration"] == 1 and refused["phase"] == "Running", refused
-    [event] = wait(lambda: [e for e in events(ns, "f") if e["reason"] == "SpecChangeRejected"], 20, "an event")
+    [event] = wait(lambda: [e for e in events(ns, "f") if e["reason"] == "SpecChangeRejected"], PATIENCE, "an event")
     assert event["type"] == "Warning" and event["note"].startswith("Cannot modify spec in flight: "), event
     edit(ns, "f", runDir="/sonde/run", retries=1)
     accepted = seen.until("f", lambda s: s.get("observedGeneration") == 3, "an accepted spec")
     assert condition(accepted, "SpecAccepted")["status"] == "True", accepted
-    shell, *_ = processes({"MARK": ns}, "/bin/sh")
-    with open(os.path.join(f"/proc/{shell}", "root", "sonde/run/go"), "w", encoding="utf-8"):
-        pass
+    let_go("MARK", ns, "go")
     status = seen.ended("f")
     assert status["phase"] == "Succeeded" and len(seen.jobs["f"]) == 1 and status["run"]["attempt"] == 1, status
 
@@ -443,9 +465,7 @@ def a_killed_relay_fails_nothing(ns, _operator, seen):
     seen.until("k", lambda s: progress(s).get("phase") == "Work", "its first state")
     [relay] = processes({"SONDE_NAMESPACE": ns, "SONDE_STATUS_MAP": "k-run-status"}, "relay")
     os.kill(relay, signal.SIGKILL)
-    shell, *_ = processes({"MARK": ns}, "/bin/sh")
-    with open(os.path.join(f"/proc/{shell}", "root", "sonde/run/go"), "w", encoding="utf-8"):
-        pass
+    let_go("MARK", ns, "go")
     status = seen.ended("k")
     assert status["phase"] == "Succeeded" and condition(status, "Ready")["status"] == "True", status
     assert condition(status, "Reporting")["reason"] == "RelayLost" and "result.json" in condition(status, "Reporting")["message"], status
@@ -460,14 +480,19 @@ def a_killed_relay_fails_nothing(ns, _operator, seen):
 def nonsense_is_told_once(ns, _operator, seen):
     """A malformed status file: one Warning event, the last good state stays, and the run succeeds"""
     run(ns, "m", script("R='" + REPORT + "'", "while [ ! -e /sonde/ctl/claim ]; do sleep 0.05; done", "$R --phase Work --message good --step 1 --of 2",
-                        "sleep 3; for i in 1 2 3 4 5; do echo nonsense $i > $SONDE_RUN_DIR/profiling_status.json; sleep 0.4; done",
-                        "$R --phase Work --message better --step 2 --of 2", "sleep 1", "$R --complete"))
+                        "until [ -e $SONDE_RUN_DIR/good ]; do sleep 0.1; done",
+                        "for i in 1 2 3 4 5; do echo nonsense $i > $SONDE_RUN_DIR/profiling_status.json; sleep 0.4; done",
+                        "until [ -e $SONDE_RUN_DIR/told ]; do sleep 0.1; done",
+                        "$R --phase Work --message better --step 2 --of 2", "sleep 1", "$R --complete"), env=[{"name": "MARK", "value": ns}])
+    seen.until("m", lambda s: progress(s).get("message") == "good", "its good state")
+    let_go("MARK", ns, "good")
     bad = seen.until("m", lambda s: condition(s, "Reporting").get("status") == "False", "Reporting=False")
     assert progress(bad)["step"] == "1/2" and progress(bad)["message"] == "good", bad
+    let_go("MARK", ns, "told")
     assert seen.ended("m")["phase"] == "Succeeded"
     turns = [condition(s, "Reporting").get("status") for s in seen.runs["m"]]
     assert list(dict.fromkeys(turns))[-2:] == ["True", "False"] or turns[-1] == "True", turns
-    warnings = wait(lambda: [e for e in events(ns, "m") if e["type"] == "Warning"], 20, "a warning")
+    warnings = wait(lambda: [e for e in events(ns, "m") if e["type"] == "Warning"], PATIENCE, "a warning")
     assert len(warnings) == 1 and "series" not in warnings[0], warnings
 
 
@@ -478,7 +503,7 @@ def the_status_map_goes_when_all_is_taken_over(ns, _operator, seen):
     run(ns, "bad", script(f"{REPORT} --phase Work --message m", "exit 1"), deleteStatusMap=True)
     for name in "good", "bad":
         status = seen.ended(name)
-        wait(lambda: api.get(f"/api/v1/namespaces/{ns}/configmaps/{name}-run-status")[0] == 404, 20, "the ConfigMap is gone")
+        wait(lambda: api.get(f"/api/v1/namespaces/{ns}/configmaps/{name}-run-status")[0] == 404, PATIENCE, "the ConfigMap is gone")
         ok(api.get(f"/api/v1/namespaces/{ns}/configmaps/{name}-run-results"))
         assert seen.runs[name][-1] == status and progress(status)["job"] == f"{name}-run", seen.runs[name][-1]
 

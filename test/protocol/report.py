@@ -25,7 +25,7 @@ def folder():
 
 def run(*arguments, env=None, **more):
     """Exit status, standard output, standard error."""
-    done = subprocess.run([POD, "report", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20,
+    done = subprocess.run([POD, "report", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
                           check=False, env={**os.environ, **(env or {})}, **more)
     return done.returncode, done.stdout, done.stderr
 
