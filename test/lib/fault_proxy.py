@@ -36,7 +36,7 @@ class FaultProxy(Process):
             options += ["--until", str(until)]
         super().__init__(program("test/fault-proxy"), *options)
         try:
-            self.address = ("127.0.0.1", int(self.expect(r"^listening on \S+:(\d+)$", 20)[1]))
+            self.address = ("127.0.0.1", int(self.expect(r"^listening on \S+:(\d+)$")[1]))
             with open(self.kubeconfig, encoding="utf-8") as f:
                 ca = re.search(r"certificate-authority-data:\s*(\S+)", f.read())[1]
             self.authority = base64.b64decode(ca).decode()
@@ -53,7 +53,7 @@ class FaultProxy(Process):
         return Api(*self.address, self.context, token, timeout)
 
     def _control(self, method, what, body=None):
-        api = self.api()
+        api = self.api(timeout=120)
         try:
             status, answer = api.request(method, "/__faults/" + what, body, "text/plain")
         finally:
@@ -94,6 +94,6 @@ class FaultProxy(Process):
         return [line for line in self.log() if all(line.get(k) == v for k, v in members.items())]
 
     def __exit__(self, *_):
-        code = self.stop()
+        code = self.stop(60)
         self._dir.cleanup()
         assert code == 0, f"the fault proxy ended with {code}:\n" + "\n".join(self.lines[-30:])

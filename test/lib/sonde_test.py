@@ -26,6 +26,7 @@ import json
 import os
 import re
 import secrets
+import select
 import shutil
 import signal
 import ssl
@@ -118,7 +119,7 @@ class IdleShare:
         return idle / max(passed, 1)
 
 
-def wait(condition, seconds=30, what=None, every=None):
+def wait(condition, seconds=120, what=None, every=None):
     """Calls CONDITION until it returns something true, and returns that. AssertionError after SECONDS.
 
     An AssertionError inside CONDITION counts as "not yet", its text is shown when time is up. Without EVERY it is called the less often
@@ -184,7 +185,7 @@ class Process:
             self._ended = True
             self._changed.notify_all()
 
-    def expect(self, pattern, seconds=30, start=0):
+    def expect(self, pattern, seconds=120, start=0):
         """Waits for a line (from number START on) that PATTERN matches; returns the match."""
         deadline = time.monotonic() + seconds
         at = start
@@ -206,16 +207,23 @@ class Process:
         """Sends a signal to the program alone, not to its children."""
         self.popen.send_signal(number)
 
-    def wait(self, seconds=30):
-        """Waits for the program's end; returns its exit code (negative: the signal that ended it)."""
+    def wait(self, seconds=120):
+        """Waits for the program's end, and until its output has been read; returns its exit code (negative: the signal that ended it)."""
         try:
             code = self.popen.wait(seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"{self.popen.args[0]} still runs after {seconds} s") from None
-        self._reader.join(5)
+        self._read_out()
         return code
 
-    def stop(self, seconds=10):
+    def _read_out(self):
+        """Waits for the reader; where something that it started keeps its output open, for as long as there is something to read."""
+        deadline = time.monotonic() + 60
+        self._reader.join(5)
+        while self._reader.is_alive() and time.monotonic() < deadline and select.select([self.popen.stdout], [], [], 0)[0]:
+            self._reader.join(0.1)
+
+    def stop(self, seconds=30):
         """SIGTERM, then SIGKILL to the whole group after SECONDS; returns the exit code."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGCONT)

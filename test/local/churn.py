@@ -18,12 +18,12 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import SOAK, Process, diag, engine_client, main, program
+from sonde_test import SOAK, Process, diag, engine_client, main, program, wait
 import kubernetes
 
 SECONDS = 600 if SOAK else 20
 WRITERS, OBJECTS, RATE = 6, 8, 40  # RATE: writes a second and writer
-PATIENCE = 60
+PATIENCE = 120
 NS = "churn"
 MAPS = f"/api/v1/namespaces/{NS}/configmaps"
 GROUP, VERSION, PLURAL = "churn.sonde.dev", "v1", "widgets"
@@ -194,6 +194,7 @@ def nothing_is_missed_or_doubled():
             for thread in (*watches, *writers):
                 thread.start()
             time.sleep(SECONDS)
+            wait(lambda: all(w.error or not w.cut or w.watches > SECONDS / 4 for w in watches), PATIENCE, "watches that were cut")
             for writer in writers:
                 writer.stop.set()
             for writer in writers:

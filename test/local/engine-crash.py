@@ -25,7 +25,7 @@ KILLS = 200 if SOAK else 20
 SEED = int(os.environ.get("SONDE_SEED") or random.randrange(1 << 30))
 WRITERS, OBJECTS = 8, 5
 HISTORY = 60  # writes that a watch may surely resume over; short, so that some are answered with 410
-PATIENCE = 60
+PATIENCE = 120
 MAPS = "/api/v1/namespaces/default/configmaps"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
@@ -493,16 +493,16 @@ class World:
         api = self.engine.api()
         self.settle(api)
         self.watch_gate.open()
-        if self.markers:
-            newest = self.mark(api)
-            for watcher in self.watchers:
-                watcher.reach(newest)
-            self.check_errors()
+        again = bool(self.markers)
+        if not again:  # all of them listen from the beginning
+            wait(lambda: all(w.version for w in self.watchers), PATIENCE, "watches")
+        newest = self.mark(api)
+        for watcher in self.watchers:  # who has the version and no watch yet may come too late for it
+            watcher.reach(newest)
+        self.check_errors()
+        if again:
             self.compare_watches()
             self.replay(api, newest)
-        else:  # all of them listen from the beginning
-            wait(lambda: all(w.version for w in self.watchers), PATIENCE, "watches")
-            self.mark(api)
 
     def run_and_kill(self):
         """Kills the engine at some moment: of its start, or of the work that follows."""

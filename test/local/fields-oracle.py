@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from kinds import KINDS, STRATEGIC_PATCH
+from kinds import KINDS, STRATEGIC_PATCH, takes_pods
 from sonde_test import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, ROOT, ControlPlane, main, wait
 
 DATA = os.path.join(ROOT, "test", "data", "fields")
@@ -638,6 +638,7 @@ def test_server_does_as_recorded():
         try:
             for kind in SCHEMAS:
                 wait(lambda kind=kind: api.get(f"/apis/{SERVED}/v1/{kind.lower()}s")[0] == 200, what="the new kinds to be served")
+            takes_pods(api, namespace)
             runs = run_all(plane, namespace)
         finally:
             for name in SCENARIOS:

@@ -1,5 +1,7 @@
 """kinds - where the oracles find the kinds they ask about: path, apiVersion, plural, definition."""
 
+from sonde_test import wait
+
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 KINDS = {
@@ -17,3 +19,8 @@ KINDS = {
     "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io/v1", "rolebindings",
                     "io.k8s.api.rbac.v1.RoleBinding"),
 }
+
+
+def takes_pods(api, namespace):
+    """Waits until NAMESPACE does: 1.20 refuses a pod before its account has a token."""
+    wait(lambda: api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")[1].get("secrets"), what="a namespace that takes pods")

@@ -45,7 +45,7 @@ def operator(*arguments, env=None):
 
 def served(port, path):
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as e:
         return e.code, e.read().decode()
@@ -132,8 +132,9 @@ def a_request_is_carried_out():
         env = {e["name"]: e.get("value") for e in pod["containers"][0]["env"]}
         assert env["A"] == "1" and env["B"] == "x=y", env
         assert any(c["image"] == "my/pod:1" for c in pod["initContainers"]), pod["initContainers"]
-        text = served(process.port, "/metrics")[1]
-        assert 'controller_runtime_reconcile_total{controller="dgdr",result="success"}' in text, text[:500]
+        # The Job is there before the reconcile that made it is over and counted.
+        wait(lambda: 'controller_runtime_reconcile_total{controller="dgdr",result="success"}' in served(process.port, "/metrics")[1],
+             PATIENCE, "the reconcile to be counted")
         for line in process.lines:
             json.loads(line)  # every line of the log
 

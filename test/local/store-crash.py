@@ -92,7 +92,7 @@ def kill_at_some_moment(world, writer):
     """Kills WRITER after a few acknowledgements and a random time, and hears it out."""
     time.sleep(rng.uniform(0, 0.08))
     if rng.random() < 0.5:
-        select.select([writer.stdout], [], [], 5)
+        select.select([writer.stdout], [], [], 60)
     writer.kill()
     rest = writer.stdout.read().decode()
     writer.wait()
@@ -148,18 +148,29 @@ def a_second_writer_is_refused_while_the_first_lives():
 def a_lock_that_outlives_its_engine_for_a_moment_is_waited_for():
     """A lock that a process just begun has for a moment longer than the engine that began it is waited for"""
     directory = tempfile.mkdtemp(prefix="sonde-store-")
-    path = os.path.join(directory, "lock")
     try:
-        gone = subprocess.Popen(["true"])
-        gone.wait()
-        with open(path, "w", encoding="utf-8") as lock:
-            print(gone.pid, file=lock, flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            writer = subprocess.Popen([program("test/store-writer"), directory, "--check"], stdout=subprocess.DEVNULL)
-            wait(lambda: writer.poll() is not None or path in opened(writer.pid), 20, "the lock is looked at")
-        assert writer.wait() == 0
+        for _ in range(10):
+            code, seconds = held_for_a_moment(directory)
+            if code == 0 or seconds < 4:  # it waits for 5 s: where we stood still for as long, it was no moment
+                break
+        assert code == 0, (code, seconds)
     finally:
         shutil.rmtree(directory)
+
+
+def held_for_a_moment(directory):
+    """How a writer ended that met the lock of a process that has gone, and for how many seconds that was held."""
+    path = os.path.join(directory, "lock")
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with open(path, "w", encoding="utf-8") as lock:
+        print(gone.pid, file=lock, flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        began = time.monotonic()
+        writer = subprocess.Popen([program("test/store-writer"), directory, "--check"], stdout=subprocess.DEVNULL)
+        wait(lambda: writer.poll() is not None or path in opened(writer.pid), 60, "the lock is looked at")
+    held = time.monotonic() - began
+    return writer.wait(), held
 
 
 def opened(pid):

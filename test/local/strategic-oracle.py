@@ -11,7 +11,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from kinds import KINDS, STRATEGIC_PATCH
+from kinds import KINDS, STRATEGIC_PATCH, takes_pods
 from sonde_test import ROOT, ControlPlane, main
 
 DATA = os.path.join(ROOT, "test", "data", "strategic", "cases.json")
@@ -174,6 +174,7 @@ def test_server_patches_as_recorded():
     cases = []
     with ControlPlane.shared() as plane, plane.namespace("strategic") as namespace:
         api = plane.api()
+        takes_pods(api, namespace)
         for kind, content, patches in CASES:
             for patch in patches:
                 cases.append(record(api, namespace, kind, content, patch, len(cases)))

@@ -9,9 +9,9 @@ import json
 import os
 import re
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
+from kinds import takes_pods
 from sonde_test import ROOT, ControlPlane, main
 
 DATA = os.path.join(ROOT, "test", "data", "strategy")
@@ -47,10 +47,7 @@ def test_server_answers_as_recorded():
     """the server answers as recorded in test/data/strategy"""
     with ControlPlane.shared() as plane, plane.namespace("strategy") as namespace:
         api = plane.api()
-        for _ in range(100):  # until pods may be created
-            if api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")[0] == 200:
-                break
-            time.sleep(0.1)
+        takes_pods(api, namespace)
         for name in sorted(os.listdir(DATA)):
             path = os.path.join(DATA, name)
             with open(path, encoding="utf-8") as f:

@@ -178,13 +178,18 @@ def whatever_jobs_end_in_all_have_ended():
     template = restarted["spec"]["template"]["spec"]
     template.update(restartPolicy="OnFailure", volumes=[{"name": "v", "emptyDir": {}}])
     template["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/v"}]
-    large = json.loads(job("large", "true", activeDeadlineSeconds=5))
+    large = json.loads(job("large", "true"))
     large["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100000"}}
-    empty = json.loads(job("empty", "true", activeDeadlineSeconds=5))
+    empty = json.loads(job("empty", "true"))
     del empty["spec"]["template"]["spec"]["containers"][0]["command"]
     several = job("several", "echo one", parallelism=2, completions=4)
-    text = "---\n".join([json.dumps(j) + "\n" for j in (restarted, large, empty)] + [several])
-    status, lines = finished("-f", written(text), "--exit-when-done")
+    for seconds in 5, 20, 60:  # on a slow machine a short one is over before anybody has looked at the pod
+        for each in large, empty:
+            each["spec"]["activeDeadlineSeconds"] = seconds
+        text = "---\n".join([json.dumps(j) + "\n" for j in (restarted, large, empty)] + [several])
+        status, lines = finished("-f", written(text), "--exit-when-done")
+        if all(any("waiting: " in line for line in of_job(name, lines)) for name in ("large", "empty")):
+            break
     assert status == 1 and lines[-1].endswith(": 2 completed, 2 failed"), lines
     assert lines.count("job/again | try") == 2 and lines.count("job/several | one") == 4, lines
     assert "job/large waiting: Unschedulable: 0/1 nodes are available: 1 Insufficient cpu." in lines, lines
@@ -234,9 +239,15 @@ sonde-pod report --complete
 
 def requests_are_followed_to_their_end():
     """A request that is met, one whose profiler fails, one that is refused, and a Job beside them: each is told, and counted"""
-    documents = [dgdr("good", PROFILER), dgdr("bad", "echo no luck; exit 3"), dgdr("wrong", "true", timeout="soon"),
+    go = os.path.join(tempfile.mkdtemp(dir=folder), "go")
+    held = PROFILER.replace("sleep 1  # what follows at once is told in its place", f"while [ ! -e {go} ]; do sleep 0.1; done")
+    assert go in held
+    documents = [dgdr("good", held), dgdr("bad", "echo no luck; exit 3"), dgdr("wrong", "true", timeout="soon"),
                  job("plain", "echo hi")]
-    status, lines = finished("-f", written("\n---\n".join(documents)), "--exit-when-done")
+    with up("-f", written("\n---\n".join(documents)), "--exit-when-done") as process:
+        process.expect(r"^dgdr/good  Profiling  PrefillSweep 2/7  .*2/2  whole", PATIENCE)
+        open(go, "w", encoding="utf-8").close()
+        status, lines = process.wait(PATIENCE), process.lines
     text = "\n".join(lines)
     assert status == 1, text
     for line in (r"^dgdr/good  Profiling  PrefillSweep 2/7  .*2/2  whole", r"^dgdr/good completed in .* s: ",
@@ -342,13 +353,14 @@ def an_interrupt_tells_running_jobs():
 
 def a_second_interrupt_ends_at_once():
     marker = "86402." + str(secrets.randbelow(10**6))
-    with up("-f", written(job("deaf", f"trap '' TERM; echo begun; while :; do sleep {marker}; done"))) as process:
+    deaf = json.loads(job("deaf", f"trap '' TERM; echo begun; while :; do sleep {marker}; done"))
+    deaf["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 3600
+    with up("-f", written(json.dumps(deaf))) as process:
         process.expect(r"^job/deaf \| begun", PATIENCE)
         process.signal(signal.SIGINT)
         process.expect("ending: running pods are asked to stop, 1 of the jobs and requests is not done", PATIENCE)
-        began = time.monotonic()
         process.signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130 and time.monotonic() - began < 20, process.lines  # not the grace period of 30 s
+        assert process.wait(PATIENCE) == 130, process.lines  # and not after the grace period
         assert not alive(f"sleep {marker}") and not alive(process.home), process.lines
 
 
@@ -391,7 +403,7 @@ def kubectl_works_with_its_kubeconfig():
         kubectl("get", "all")
         wait(lambda: " Ready " in kubectl("get", "nodes"), PATIENCE, "a node that is ready")
         assert kubectl("create", "job", "greet", "--image=any", "--", "echo", "good day") == "job.batch/greet created\n"
-        kubectl("wait", "--for=condition=complete", "job/greet", "--timeout=20s")
+        kubectl("wait", "--for=condition=complete", "job/greet", f"--timeout={PATIENCE}s")
         assert kubectl("logs", "job/greet") == "good day\n"
         assert re.search(r"^greet +1/1 ", kubectl("get", "jobs"), re.M), kubectl("get", "jobs")
 
