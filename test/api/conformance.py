@@ -63,7 +63,7 @@ class Suite:
     def ready(self, names):
         """Waits until the namespaces take pods: the real one needs a service account with its token first."""
         for side, ns in zip((self.left, self.right), names):
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while side.call("POST", f"/api/v1/namespaces/{ns}/pods?dryRun=All", pod("x"))[0] != 201:
                 if time.monotonic() > deadline:
                     break
@@ -189,7 +189,7 @@ def engine(directory, node):
     """The kubeconfig of an embedded engine, which ends with the block; pods are played by hand unless NODE."""
     home = os.path.join(directory, "engine")
     with Process(program("sonde"), "up", "--dir", home, "--listen", "127.0.0.1:0", *([] if node else ["--no-node"])) as process:
-        process.expect(r"kubeconfig", 20)
+        process.expect(r"kubeconfig")
         yield os.path.join(home, "kubeconfig")
 
 

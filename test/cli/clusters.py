@@ -82,8 +82,11 @@ def several_clusters_are_in_one_table():
 def a_run_from_a_file_to_its_log():
     """apply, wait, get, logs, explain, describe and rerun of one run that is really carried out"""
     env = {"KUBECONFIG": other.kubeconfig}
-    world.sonde("apply", "-f", "-", stdin=LOUD, **env).expect(0, "algorithmprofiling/loud created\n")
+    held = LOUD.replace("iterations: 3", "iterations: 3\n  suspend: true")  # it must not be over before anybody waits for it
+    world.sonde("apply", "-f", "-", stdin=held, **env).expect(0, "algorithmprofiling/loud created\n")
     with Process(program("sonde"), "wait", "ap/loud", env=world.env(**env)) as p:
+        p.expect("^ap/loud", PATIENCE)
+        world.sonde("resume", "ap/loud", **env).expect(0, "ap/loud goes on\n")
         assert p.wait(PATIENCE) == 0, p.lines
         assert p.lines[-1].startswith("ap/loud succeeded: ") and len(p.lines) > 1, p.lines
     assert world.sonde("get", "loud", **env).expect(0).table()[1][:5] == ["ap", "loud", "Completed", "-", "100"]
@@ -95,7 +98,7 @@ def a_run_from_a_file_to_its_log():
     told = world.sonde("describe", "loud", **env).expect(0).out
     for part in "\nPods\n", "\nEvents\n", "Succeeded", "team: a", "in full: sonde results ap/loud":
         assert part in told, (part, told)
-    world.sonde("explain", "loud", **env).expect(0, re.compile(r"\Aap/loud succeeded, \d+s ago"))
+    world.sonde("explain", "loud", **env).expect(0, re.compile(r"\Aap/loud succeeded, \d+[sm] ago"))
     world.sonde("rerun", "loud", **env).expect(0, "ap/loud-rerun-1 created from ap/loud\n")
     world.sonde("wait", "-q", "loud-rerun-1", **env).expect(0, re.compile("ap/loud-rerun-1 succeeded"))
 

@@ -130,7 +130,7 @@ def every_state_is_explained():
     with world.server.namespace("cli-explain") as ns:
         populate(ns)
         for name, wanted in ANSWERS.items():
-            said = re.sub(r"\b\d+s (ago|after)", r"AGE \1", world.sonde("explain", name, "-n", ns).expect(0).out).splitlines()
+            said = re.sub(r"\b\d+[sm] (ago|after)", r"AGE \1", world.sonde("explain", name, "-n", ns).expect(0).out).splitlines()
             assert said == wanted, (name, said, wanted)
 
 

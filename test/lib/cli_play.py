@@ -18,7 +18,7 @@ import time
 from dgdr_play import ok
 from sonde_test import ROOT, ControlPlane, Engine, program, wait
 
-PATIENCE = 60
+PATIENCE = 180
 KINDS = {  # label: group and version, plural, kind, a small spec
     "dgdr": ("nvidia.com/v1alpha1", "dynamographdeploymentrequests", "DynamoGraphDeploymentRequest",
              {"model": "Qwen/Qwen3-0.6B", "backend": "vllm",

@@ -22,7 +22,7 @@ import yaml
 
 from sonde_test import ROOT, Engine, Process, program, wait
 
-PATIENCE = 60
+PATIENCE = 180
 PORTS_TRIED = 5
 KINDS = {"AlgorithmProfiling": ("dprofiler.io/v1alpha1", "algorithmprofilings"),
          "AlgorithmComparison": ("dprofiler.io/v1alpha1", "algorithmcomparisons"),
@@ -90,7 +90,7 @@ class Operator:
         self.process.stop()
 
     def text(self, port=None):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port or self.port}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port or self.port}/metrics", timeout=PATIENCE) as answer:
             return answer.read().decode()
 
     def text_api(self):

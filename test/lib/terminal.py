@@ -16,7 +16,7 @@ import time
 
 from sonde_test import wait
 
-PATIENCE = 60
+PATIENCE = 120
 
 
 class Terminal:
@@ -41,11 +41,13 @@ class Terminal:
         """What is to be seen, without the blanks at the ends."""
         return self._tmux("capture-pane", "-p").rstrip("\n")
 
-    def shows(self, pattern, seconds=PATIENCE):
-        """Waits until PATTERN is to be seen; the screen."""
+    def shows(self, pattern, seconds=PATIENCE, steady=True):
+        """Waits until PATTERN is to be seen; the screen. Not STEADY: of what is drawn all the time."""
         def seen():
             text = self.screen()
             assert re.search(pattern, text, re.M), text
+            if not steady:
+                return text
             time.sleep(0.1)
             assert self.screen() == text, "it is being drawn"
             return text
@@ -60,6 +62,6 @@ class Terminal:
     def cursor_is_shown(self):
         return self._tmux("display-message", "-p", "#{cursor_flag}").strip() == "1"
 
-    def code(self):
+    def code(self, seconds=PATIENCE):
         """The exit status, once it has ended."""
-        return int(re.search(r"^exit status (\d+)", self.shows(r"^exit status \d+"), re.M)[1])
+        return int(re.search(r"^exit status (\d+)", self.shows(r"^exit status \d+", seconds), re.M)[1])

@@ -12,7 +12,7 @@ class Web:
     def __init__(self, address, token=None, context=None):
         self.address, self.token, self.context = address, token, context
 
-    def _connect(self, timeout=60):
+    def _connect(self, timeout=300):
         if self.context:
             return http.client.HTTPSConnection(*self.address, context=self.context, timeout=timeout)
         return http.client.HTTPConnection(*self.address, timeout=timeout)

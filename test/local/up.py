@@ -70,6 +70,14 @@ def alive(words):
     return found
 
 
+def flag():
+    """The path of a file that a container can wait for."""
+    directory = tempfile.mkdtemp(dir=folder)
+    for path in folder, directory:
+        os.chmod(path, 0o711)
+    return os.path.join(directory, "go")
+
+
 def of_job(name, lines):
     return [line for line in lines if line.startswith(f"job/{name} ")]
 
@@ -239,7 +247,7 @@ sonde-pod report --complete
 
 def requests_are_followed_to_their_end():
     """A request that is met, one whose profiler fails, one that is refused, and a Job beside them: each is told, and counted"""
-    go = os.path.join(tempfile.mkdtemp(dir=folder), "go")
+    go = flag()
     held = PROFILER.replace("sleep 1  # what follows at once is told in its place", f"while [ ! -e {go} ]; do sleep 0.1; done")
     assert go in held
     documents = [dgdr("good", held), dgdr("bad", "echo no luck; exit 3"), dgdr("wrong", "true", timeout="soon"),

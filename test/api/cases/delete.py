@@ -155,14 +155,14 @@ def ended(t, name="$NS-x"):
 ns("made and listed", made, lambda t: t.get("namespaces?fieldSelector=" + quoted(t.fill("metadata.name=$NS-x")), only=lambda v: [
     bare(i) for i in v["items"]]), ended)
 ns("deleted with its content", lambda t: (made(t, "$NS-d"), t.post("/api/v1/namespaces/$NS-d/configmaps", configmap("a")),
-                                          t.delete("namespaces/$NS-d", only=bare), t.gone("namespaces/$NS-d", 60),
+                                          t.delete("namespaces/$NS-d", only=bare), t.gone("namespaces/$NS-d"),
                                           t.get("/api/v1/namespaces/$NS-d/configmaps/a")), own=True)
 ns("nothing is made in one that is being deleted", lambda t: (
     made(t, "$NS-t"), t.post("/api/v1/namespaces/$NS-t/configmaps", configmap("a", finalizers=["x/y"])),
     t.delete("namespaces/$NS-t", only=bare), t.post("/api/v1/namespaces/$NS-t/configmaps", configmap("b")),
     t.get("namespaces/$NS-t", only=lambda v: (v["status"]["phase"], v["spec"])),
     t.quietly("PATCH", "/api/v1/namespaces/$NS-t/configmaps/a", {"metadata": {"finalizers": None}}, "application/merge-patch+json"),
-    t.gone("namespaces/$NS-t", 60)), own=True)
+    t.gone("namespaces/$NS-t")), own=True)
 ns("a name that is not valid", post("namespaces", {"metadata": {"name": "Not_valid"}}))
 ns("a name that is too long", post("namespaces", {"metadata": {"name": "a" * 64}}))
 ns("a name that is taken", post("namespaces", {"metadata": {"name": "default"}}))

@@ -16,7 +16,7 @@ def bare(value):
     return value
 
 
-def pods(t, count=None, seconds=90, selector="job-name=j"):
+def pods(t, count=None, seconds=180, selector="job-name=j"):
     """The Job's pods that are not ended, when there are COUNT of them."""
     def live():
         items = t.quietly("GET", f"pods?labelSelector={quoted(selector)}")[1]["items"]
@@ -31,7 +31,7 @@ def played(t, one, phase, code=0):
             "terminated" if phase in ("Succeeded", "Failed") else "running": {"exitCode": code} if phase in ("Succeeded", "Failed") else {}}}]}}, MERGE)
 
 
-def seen(t, condition, what, seconds=90):
+def seen(t, condition, what, seconds=180):
     return t.wait("jobs/j", lambda s, o: s == 200 and condition(o.get("status", {})), what, seconds, only=bare)
 
 
@@ -39,10 +39,14 @@ def finished(kind):
     return lambda status: any(c["type"] == kind for c in status.get("conditions") or [])
 
 
-def reasons(t, count):
-    """What the events about the Job say; how often a controller tries again is its own affair."""
+def reasons(t, count, last=""):
+    """What the events about the Job say, when the one of reason LAST is there; how often a controller tries again is its own affair."""
     path = "events?fieldSelector=" + quoted("involvedObject.kind=Job,involvedObject.name=j")
-    t.until(lambda: len(t.quietly("GET", path)[1]["items"]) >= count, f"{count} events")
+
+    def there():
+        items = t.quietly("GET", path)[1]["items"]
+        return len(items) >= count and (not last or last in [e["reason"] for e in items])
+    t.until(there, f"{count} events, {last}")
     t.get(path, only=lambda v: sorted({(e["type"], e["reason"], t.mask.text(e["message"]), e["source"]["component"], e.get("reportingComponent"),
                                         e["involvedObject"]["kind"], e["involvedObject"]["apiVersion"]) for e in v["items"]}))
 
@@ -107,14 +111,14 @@ def _(t):
     seen(t, lambda s: s.get("active") == 1 and not s.get("failed"), "active")
 
 
-@controlled("it is over when its time is over", {"activeDeadlineSeconds": 1})
+@controlled("it is over when its time is over", {"activeDeadlineSeconds": 20})  # enough for its pod to be made and seen
 def _(t):
     pods(t, 1)
     # Whether the pod that is deleted counts as failed depends on which write of the real controller comes first.
     t.wait("jobs/j", lambda s, o: s == 200 and finished("Failed")(o.get("status", {})), "failed", only=lambda o: {
         k: v for k, v in o["status"].items() if k != "failed"})
     pods(t, 0)
-    reasons(t, 2)
+    reasons(t, 2, "DeadlineExceeded")
 
 
 @controlled("more pods when parallelism grows, fewer when it shrinks", {"parallelism": 1, "completions": 5})

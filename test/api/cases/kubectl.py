@@ -159,12 +159,12 @@ for line in ("explain configmap", "explain pod.spec.containers", "explain job.sp
              "explain job.spec.template.spec.volumes.configMap"):
     case(line, run(line, only=fields))
 case("wait for a condition", given(POD), lambda t: t.quietly("PATCH", "pods/p/status", RUNNING, "application/merge-patch+json"),
-     run("wait --for=condition=Ready pod/p --timeout=5s"))
+     run("wait --for=condition=Ready pod/p --timeout=60s"))
 case("wait for a condition that comes later", given(W), lambda t: (
-    w := t.kubectl_start("wait --for=condition=Ready widget/w --timeout=20s"), t.quietly("PATCH", "widgets/w/status", {"status": {"conditions": [
+    w := t.kubectl_start("wait --for=condition=Ready widget/w --timeout=120s"), t.quietly("PATCH", "widgets/w/status", {"status": {"conditions": [
         {"type": "Ready", "status": "True"}]}}, "application/merge-patch+json"), w.end()))
 case("wait in vain", given(W), run("wait --for=condition=Ready widget/w --timeout=1s"))
-case("wait for a deletion", given(CM), lambda t: (w := t.kubectl_start("wait --for=delete cm/a --timeout=20s"),
+case("wait for a deletion", given(CM), lambda t: (w := t.kubectl_start("wait --for=delete cm/a --timeout=120s"),
                                                   t.quietly("DELETE", "configmaps/a"), w.end()))
 case("label", given(CM), run("label cm a new=1"), run("label cm a new=2"), run("label cm a new=2 --overwrite"), run("label cm a new-"), run("get cm a --show-labels"))
 case("label many", ONES, run("label cm -l app=y hot=1"), run("label cm a b 'bad=x y'"))

@@ -188,7 +188,7 @@ class T:
     def delete(self, path, body=None, **more):
         return self.step("DELETE", path, body, **more)
 
-    def wait(self, path, condition, what, seconds=90, only=None):
+    def wait(self, path, condition, what, seconds=180, only=None):
         """Reads PATH until CONDITION(status, body) holds, then records what was read last."""
         deadline = time.monotonic() + seconds
         while True:
@@ -201,7 +201,7 @@ class T:
             time.sleep(0.03)
         return self.get(path, only=only)
 
-    def until(self, condition, what, seconds=90):
+    def until(self, condition, what, seconds=180):
         """Waits for CONDITION(), without recording anything but that it did not come."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -210,7 +210,7 @@ class T:
                 return
             time.sleep(0.03)
 
-    def gone(self, path, seconds=90):
+    def gone(self, path, seconds=180):
         """Waits until PATH is 404, and records that answer."""
         return self.wait(path, lambda status, _: status == 404, f"{path} gone", seconds)
 
@@ -279,7 +279,7 @@ class Running:
         t.kubectl_was_used()
         t._watches.append(self)
         if watching:
-            self._until(lambda: self._watching, 30)
+            self._until(lambda: self._watching, 120)
 
     def _read(self):
         for line in self._popen.stdout:
@@ -297,13 +297,13 @@ class Running:
         with self._changed:
             return self._changed.wait_for(lambda: condition() or self._ended, seconds) and condition()
 
-    def lines(self, count, seconds=20):
+    def lines(self, count, seconds=120):
         """Waits for COUNT lines and records them."""
         self._until(lambda: len(self._lines) >= count, seconds)
         for _ in range(count):
             self._t.note("| " + self._t.mask.printed(self._lines.pop(0)) if self._lines else "! nothing came")
 
-    def end(self, seconds=30):
+    def end(self, seconds=180):
         """Waits until the command ends by itself; records what is left of its output, and its exit code."""
         if not self._until(lambda: self._ended, seconds):
             self._t.note("! it did not end")
@@ -323,7 +323,7 @@ class Watch:
     def __init__(self, t, path, bookmarks, accept):
         self._t, self._bookmarks = t, bookmarks
         path += "" if "watch=" in path else ("&" if "?" in path else "?") + "watch=1"
-        self._connection = t.side.connect(timeout=20)
+        self._connection = t.side.connect(timeout=120)
         self._response = t.side.send(self._connection, "GET", t.path(path), None, {"Accept": accept or "application/json"})
         t.note(f"> GET {t.shown(path)}")
         t.note(f"< {self._response.status} {self._response.headers.get('Content-Type')}")

@@ -134,11 +134,11 @@ class Fixtures:
         for crd in OURS:
             side.call("POST", PATH, crd.text.encode(), "application/yaml")
         for plural in CUSTOM:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while time.monotonic() < deadline and side.call("GET", t.fill(f"/apis/$GROUP/v1/{plural}"))[0] != 200:
                 time.sleep(0.05)
 
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline and not self._discovered(side, t):
             time.sleep(0.05)
 
@@ -162,6 +162,6 @@ class Fixtures:
                     if side.token in item["spec"]["group"]:
                         side.call("DELETE", f"{PATH}/{item['metadata']['name']}")
                 group = T(side, "none", self._suite).api_group
-                deadline = time.monotonic() + 30
+                deadline = time.monotonic() + 120
                 while time.monotonic() < deadline and group in json.dumps(side.call("GET", "/apis")[1]):
                     time.sleep(0.1)

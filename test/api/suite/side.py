@@ -52,7 +52,7 @@ class Side:
         with open(re.search(rf"\b{name}: *\"?([^\s\"}}]+)", text)[1], "rb") as f:
             return f.read()
 
-    def connect(self, timeout=60):
+    def connect(self, timeout=120):
         connection = http.client.HTTPSConnection(self.host, self.port, context=self._context, timeout=timeout)
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -86,7 +86,7 @@ class Side:
 
     def as_stranger(self, method, path, headers):
         """(status, content type, bytes) of a request without our credentials."""
-        connection = http.client.HTTPSConnection(self.host, self.port, context=self._stranger, timeout=30)
+        connection = http.client.HTTPSConnection(self.host, self.port, context=self._stranger, timeout=120)
         try:
             connection.request(method, path, None, headers)
             response = connection.getresponse()
@@ -104,7 +104,7 @@ class Side:
         except ValueError:
             return status, None
 
-    def kubectl(self, argv, stdin=None, env=None, timeout=60):
+    def kubectl(self, argv, stdin=None, env=None, timeout=240):
         done = subprocess.run([kubectl_path(), *argv], input=stdin or "", env=self._env(env), check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout, cwd=self.home)
         return done.returncode, done.stdout, done.stderr
