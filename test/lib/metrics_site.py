@@ -137,7 +137,7 @@ class Prometheus:
         wait(settled, PATIENCE, "Prometheus to listen")
         if self.process.popen.poll() is None:
             return True
-        self.process.stop()
+        self.process.wait()  # and until what it said has been read
         assert any("address already in use" in line for line in self.process.lines), self.process.lines
         return False
 
