@@ -246,6 +246,7 @@ class Process:
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+IDLE = 50  # seconds for which a connection is kept; the engine keeps one for 120
 
 
 class Api:
@@ -255,7 +256,7 @@ class Api:
 
     def __init__(self, host, port, context, token=None, timeout=60):
         self._make = lambda: http.client.HTTPSConnection(host, port, context=context, timeout=timeout)
-        self._connection = self._make()
+        self._connection, self._used = self._make(), time.monotonic()
         self._headers = {"Accept": "application/json"}
         if token:
             self._headers["Authorization"] = "Bearer " + token
@@ -269,6 +270,8 @@ class Api:
         return connection.getresponse()
 
     def request(self, method, path, body=None, content_type="application/json"):
+        if time.monotonic() - self._used > IDLE:
+            self._connection.close()  # the server may be about to
         try:
             try:
                 response = self._send(self._connection, method, path, body, content_type)
@@ -278,6 +281,7 @@ class Api:
                 self._connection.close()
                 response = self._send(self._connection, method, path, body, content_type)
             data = response.read()
+            self._used = time.monotonic()
         except Exception:
             self._connection.close()  # the next request starts with a new connection
             raise
