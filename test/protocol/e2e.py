@@ -77,12 +77,13 @@ class Seen:
     def _follow(self, path, version, take):
         with contextlib.suppress(OSError, ValueError):
             while True:
-                for event in server.api().watch(f"{path}?watch=1&allowWatchBookmarks=true&resourceVersion={version}"):
-                    version = event["object"]["metadata"]["resourceVersion"]
-                    if event["type"] != "BOOKMARK":
-                        with self._changed:
-                            take(event)
-                            self._changed.notify_all()
+                with contextlib.suppress(TimeoutError):  # nothing came for a minute: go on from there
+                    for event in server.api().watch(f"{path}?watch=1&allowWatchBookmarks=true&resourceVersion={version}"):
+                        version = event["object"]["metadata"]["resourceVersion"]
+                        if event["type"] != "BOOKMARK":
+                            with self._changed:
+                                take(event)
+                                self._changed.notify_all()
 
     def _run(self, event):
         run = event["object"]
