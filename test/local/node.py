@@ -337,7 +337,7 @@ def what_is_missing_is_waited_for(node, ns):
 @in_namespace
 def on_failure_restarts_with_a_delay(node, ns):
     pod = run(node, ns, container("echo try; exit 1"), policy="OnFailure")
-    events = cluster.api().watch(f"/api/v1/namespaces/{ns}/pods?watch=1&resourceVersion={pod['metadata']['resourceVersion']}")
+    events = cluster.api(timeout=300).watch(f"/api/v1/namespaces/{ns}/pods?watch=1&resourceVersion={pod['metadata']['resourceVersion']}")
     status = next(c for e in events for c in e["object"]["status"].get("containerStatuses", [])
                   if c["state"].get("waiting", {}).get("reason") == "CrashLoopBackOff")
     events.close()
@@ -375,7 +375,7 @@ def sigterm_is_heard(node, ns):
     run(node, ns, container("trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.1; done"), terminationGracePeriodSeconds=30)
     pod = phase(ns, "Running")
     wait("its trap", lambda: node.log(pod) == ["up"])
-    events = cluster.api().watch(f"/api/v1/namespaces/{ns}/pods?watch=1&timeoutSeconds=300&resourceVersion={pod['metadata']['resourceVersion']}")
+    events = cluster.api(timeout=300).watch(f"/api/v1/namespaces/{ns}/pods?watch=1&timeoutSeconds=300&resourceVersion={pod['metadata']['resourceVersion']}")
     api.delete(f"/api/v1/namespaces/{ns}/pods/p")
     codes = []
     for e in events:
