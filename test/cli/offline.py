@@ -24,7 +24,7 @@ users: [{name: u, user: {}}]
 
 def sonde(*words, stdin="", **env):
     """Exit status, standard output, standard error."""
-    done = subprocess.run([program("sonde"), *words], input=stdin, capture_output=True, text=True, timeout=60, check=False,
+    done = subprocess.run([program("sonde"), *words], input=stdin, capture_output=True, text=True, timeout=180, check=False,
                           env={**clean, "KUBECONFIG": kubeconfig, **env})
     return done.returncode, done.stdout, done.stderr
 
@@ -147,15 +147,15 @@ def shells_complete():
     path = {**clean, "KUBECONFIG": kubeconfig, "PATH": f"{os.path.dirname(program('sonde'))}:{os.environ['PATH']}"}
     bash = ("source <(sonde completion bash); COMP_WORDS=(sonde get --o); COMP_CWORD=2; _sonde_complete; echo ${COMPREPLY[@]}; "
             "COMP_WORDS=(sonde des); COMP_CWORD=1; _sonde_complete; echo ${COMPREPLY[@]}")
-    done = subprocess.run(["bash", "--norc", "-c", bash], env=path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "--norc", "-c", bash], env=path, capture_output=True, text=True, timeout=180, check=False)
     assert done.stdout == "--output\ndescribe\n", done
     zsh = ("autoload -U compinit; compinit -D -u; source <(sonde completion zsh); _describe() { print -l -- ${(P)2}; }; "
            "words=(sonde completion ''); CURRENT=3; _sonde; words=(sonde expl); CURRENT=2; _sonde; print ${_comps[sonde]}")
-    done = subprocess.run(["zsh", "-f", "-c", zsh], env=path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["zsh", "-f", "-c", zsh], env=path, capture_output=True, text=True, timeout=180, check=False)
     assert done.stdout.splitlines()[:3] == ["bash:", "zsh:", "fish:"] and "explain:say why" in done.stdout, done
     assert done.stdout.splitlines()[-1] == "_sonde", done
     fish = "sonde completion fish | source; complete -C 'sonde completion '; complete -C 'sonde get --out'"
-    done = subprocess.run(["fish", "--no-config", "-c", fish], env=path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["fish", "--no-config", "-c", fish], env=path, capture_output=True, text=True, timeout=180, check=False)
     words = [line.split("\t")[0] for line in done.stdout.splitlines()]
     assert sorted(words[:3]) == ["bash", "fish", "zsh"] and words[3:] == ["--output"], done
     assert sonde("completion", "tcsh") == (2, "", "sonde: completion needs the name of a shell: bash, zsh or fish\n")

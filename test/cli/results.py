@@ -219,7 +219,7 @@ def runs_that_were_really_made():
         files = [word for name in names for word in ("-f", os.path.join(ROOT, "examples", f"{name}.yaml"))]
         wait(lambda: world.sonde("apply", *files, **env).code == 0, PATIENCE, "the kinds to be served")
         with Process(program("sonde"), "wait", "ac/sorting", "ap/quick-sort", "dgdr/simulated-qwen3", env=env) as p:
-            assert p.wait(240) == 0, p.lines
+            assert p.wait(600) == 0, p.lines
         kept, world.env = world.env, lambda **more: {**env, **more}
         try:
             for label, table in ("ac/sorting", "pairs"), ("ap/quick-sort", "sizes"), ("dgdr/simulated-qwen3", "sweep"):

@@ -149,7 +149,7 @@ class Prometheus:
 
     def get(self, path):
         with contextlib.suppress(OSError):
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
                 return json.load(answer)["data"]
         return None
 

@@ -16,7 +16,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import ROOT, Engine, Process, main, program, wait
 
-PATIENCE = 90
+PATIENCE = 180
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "/apis/nvidia.com/v1alpha1"
 SPEC = {"model": "m", "backend": "vllm", "profilingConfig": {

@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import ROOT, Process, diag, engine_client, kubectl_path, main, program, wait
 
-PATIENCE = 90
+PATIENCE = 180
 
 
 def up(*arguments, home=None, **more):

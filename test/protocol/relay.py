@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from fault_proxy import FaultProxy
 from sonde_test import SOAK, ControlPlane, Engine, Process, diag, main, program, wait
 
-PATIENCE = 90
+PATIENCE = 180
 
 
 class Pod:

@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import diag, main, program, wait
 
 POD = program("sonde-pod")
-HANG = 60  # seconds: longer than anything takes
+HANG = 180  # seconds: longer than anything takes
 SIGNALS = "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM XCPU VTALRM SYS".split()
 with open(POD, "rb") as binary:
     SANITIZED = b"__asan_init" in binary.read()

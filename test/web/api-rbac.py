@@ -13,7 +13,7 @@ from accounts import granted_yet
 from sonde_test import ROOT, ControlPlane, Process, main, program, wait
 from web_client import Web
 
-PATIENCE = 90
+PATIENCE = 180
 GROUP = "/apis/dprofiler.io/v1alpha1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CRDS = ("algorithmprofilings", "algorithmcomparisons", "cudaexperiments", "workloadprofiles", "dynamographdeploymentrequests")

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import Engine, Process, main, program, wait
 from web_client import Web
 
-PATIENCE = 90
+PATIENCE = 240
 AP = "/apis/dprofiler.io/v1alpha1/namespaces/default/algorithmprofilings"
 BAD_TOKEN = "no-token-of-anybody"
 
@@ -359,10 +359,13 @@ def what_waits_is_told_in_order():
                     "spec": {"algorithmName": "sleeper", "algorithmType": "custom", "inputSize": 1, "priority": 5 + (i == 3),
                              "iterations": 600, "warmup": 0, "customConfig": {"image": "x", "command": ["sleep", "0.5"]}}}
             assert other.api().post(AP, body)[0] == 201
-        told = wait(lambda: (lambda q: q if len(q["items"]) == 3 else None)(here.get("/api/v1/queue?namespace=default")[1]),
-                    PATIENCE)
-        assert [item["position"] for item in told["items"]] == [1, 2, 3], told
-        assert [(item["name"], item["priority"]) for item in told["items"]] == [("q3", 6), ("q1", 5), ("q2", 5)], told
+
+        def queued():  # the places of those behind a new one are written after its own
+            told = here.get("/api/v1/queue?namespace=default")[1]
+            assert [item["position"] for item in told["items"]] == [1, 2, 3], told
+            assert [(item["name"], item["priority"]) for item in told["items"]] == [("q3", 6), ("q1", 5), ("q2", 5)], told
+            return told
+        told = wait(queued, PATIENCE, "three in their order")
         assert told["limits"] == {"maxConcurrentRuns": 1, "maxConcurrentRunsPerNamespace": None}, told
         assert re.fullmatch(r"1 of 1 runs are under way \(ap/q\d\)", told["items"][0]["reason"]), told
         first = f"{told['items'][0]['resource']}/{told['items'][0]['name']}"

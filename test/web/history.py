@@ -13,7 +13,7 @@ from history_rows import add, level
 from sonde_test import ROOT, ControlPlane, Engine, Process, main, program, wait
 from web_client import Web
 
-PATIENCE = 90
+PATIENCE = 180
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 FAST, SLOW = 0.010, 0.052
 
