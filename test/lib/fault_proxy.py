@@ -36,7 +36,7 @@ class FaultProxy(Process):
             options += ["--until", str(until)]
         super().__init__(program("test/fault-proxy"), *options)
         try:
-            self.address = ("127.0.0.1", int(self.expect(r"^listening on \S+:(\d+)$", 20)[1]))
+            self.address = ("127.0.0.1", int(self.expect(r"^listening on \S+:(\d+)$", 60)[1]))
             with open(self.kubeconfig, encoding="utf-8") as f:
                 ca = re.search(r"certificate-authority-data:\s*(\S+)", f.read())[1]
             self.authority = base64.b64decode(ca).decode()
@@ -48,7 +48,7 @@ class FaultProxy(Process):
     def _file(self, name):
         return os.path.join(self._dir.name, name)
 
-    def api(self, token=None, timeout=30):
+    def api(self, token=None, timeout=60):
         """A client of the API through the proxy: as the control plane's administrator, or with a bearer token."""
         return Api(*self.address, self.context, token, timeout)
 
@@ -94,6 +94,6 @@ class FaultProxy(Process):
         return [line for line in self.log() if all(line.get(k) == v for k, v in members.items())]
 
     def __exit__(self, *_):
-        code = self.stop()
+        code = self.stop(60)  # a kill would be no answer to whether it ended well
         self._dir.cleanup()
         assert code == 0, f"the fault proxy ended with {code}:\n" + "\n".join(self.lines[-30:])
