@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from accounts import granted_yet, kubeconfig_of
 from sonde_test import ROOT, ControlPlane, Process, diag, main, program, wait
 
-PATIENCE = 90
+PATIENCE = 120
 GROUP = "/apis/nvidia.com/v1alpha1"
 DGDRS = "dynamographdeploymentrequests"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
