@@ -169,7 +169,7 @@ def nothing_newer_is_written(ended):
     early, = site.created("new", "early")
     early.pod_runs()
     reports(early, 2)
-    early.wait(lambda s: any("step 2" in c["message"] for c in s.get("conditions", [])), "its report to be told")
+    early.wait(lambda s: any("step 2" in c.get("message", "") for c in s.get("conditions", [])), "its report to be told")
     wait(lambda: writes_of(early), PATIENCE, "its status to be written")
     site.seen.quiet(1)
     before = len(writes_of(early))
