@@ -55,7 +55,7 @@ def schedule(seed):
             proxy.off()
             faults = proxy.faults()
             try:
-                mirror.agrees_with(cluster.api(), 60)
+                mirror.agrees_with(cluster.api())
                 assert mirror.popen.poll() is None, "the mirror ended"
             except AssertionError as e:
                 return faults, str(e)

@@ -75,15 +75,15 @@ def churns():
     with cluster.namespace("churn") as ns, FaultProxy(cluster, seed=1, intensity=10) as proxy, \
             Process(program("test/example-operator"), "--kubeconfig", proxy.kubeconfig, "--namespace", ns, "--connections", str(CONNECTIONS),
                     env={"ASAN_OPTIONS": "quarantine_size_mb=1"}) as p:  # freed memory held back looks like growth
-        p.expect("^synced", 60)
+        p.expect("^synced", 120)
         at_first = resources(p.pid)
         churn(ns, SECONDS / 3, 1)  # warm: buffers and tables have their size then
         before = resources(p.pid)
         churn(ns, SECONDS * 2 / 3, 2)
         proxy.off()
         api = cluster.api()
-        wait(lambda: not unsettled(api, ns), 60, lambda: f"settled, but for {unsettled(api, ns)}")
-        wait(lambda: p.lines[-1].startswith("idle") or any("idle after" in line for line in p.lines[-3:]), 60, "idle")
+        wait(lambda: not unsettled(api, ns), 120, lambda: f"settled, but for {unsettled(api, ns)}")
+        wait(lambda: p.lines[-1].startswith("idle") or any("idle after" in line for line in p.lines[-3:]), 120, "idle")
         after = resources(p.pid)
         diag(f"{SECONDS} s, {sum(proxy.faults().values())} faults; at first {at_first}, warm {before}, after {after} (KiB, descriptors)")
         assert after[1] <= at_first[1] + CONNECTIONS, (at_first, after)  # those that it may keep open

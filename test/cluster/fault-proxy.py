@@ -50,10 +50,16 @@ def broken(call):
 class Raw:
     """One request through the proxy whose answer is read byte by byte as it came."""
 
-    def __init__(self, proxy, path, timeout=20):
-        self._connection = http.client.HTTPSConnection(*proxy.address, context=proxy.context, timeout=timeout)
+    def __init__(self, proxy, path):
+        self._connection = http.client.HTTPSConnection(*proxy.address, context=proxy.context, timeout=120)
+        self._connection.connect()
+        self._socket = self._connection.sock
         self._connection.request("GET", path, headers={"Accept": "application/json"})
         self.response = self._connection.getresponse()
+
+    def patience(self, seconds):
+        """How long the next bytes are waited for."""
+        self._socket.settimeout(seconds)
 
     def lines(self, limit=1000):
         """The lines until the end or the LIMIT; the last one may lack its end."""
@@ -73,7 +79,7 @@ class Raw:
         self._connection.close()
 
 
-def watch_path(ns, seconds=8, version=None):
+def watch_path(ns, seconds=60, version=None):
     version = version or cluster.api().get(maps(ns) + "?limit=1")[1]["metadata"]["resourceVersion"]
     return f"{maps(ns)}?watch=1&resourceVersion={version}&timeoutSeconds={seconds}"
 
@@ -97,7 +103,7 @@ def faults(rules):
     """A namespace and a proxy with RULES, in which NS stands for the namespace."""
     with cluster.namespace("p") as ns, FaultProxy(cluster, script=rules.replace("NS", ns)) as proxy:
         # Nobody else's writes in the watches.
-        wait(lambda: exists(ns, "kube-root-ca.crt"), 20)
+        wait(lambda: exists(ns, "kube-root-ca.crt"), 120)
         yield ns, proxy
 
 
@@ -190,21 +196,34 @@ def errors_pass():
 # --- requests --------------------------------------------------------------------
 
 
+def there_meanwhile(fault, seconds):
+    """Whether what is posted is there while FAULT holds it up for SECONDS; None: these were over before that was known."""
+    with faults(f"match POST * nth=1 -> {fault} ms={seconds * 1000}\n") as (ns, proxy):
+        ended = []
+
+        def post():
+            make(proxy.api(timeout=seconds + 60), ns, "a")
+            ended.append(time.monotonic())
+        began = time.monotonic()
+        poster = threading.Thread(target=post)
+        poster.start()
+        wait(lambda: proxy.count(fault) == 1, 60, f"{fault} to begin")
+        there, known = exists(ns, "a"), time.monotonic()
+        poster.join()
+        assert ended and ended[0] - began >= seconds, (began, ended)
+        assert exists(ns, "a") and proxy.count(fault) == 1, proxy.stats()
+        return there if known - began < seconds else None
+
+
 def delays():
     """delay waits before forwarding, delay-answer after"""
-    with faults("match POST * nth=1 -> delay ms=10000\nmatch POST * nth=2 -> delay-answer ms=10000\n"
-                "match WATCH * -> delay-answer ms=700\n") as (ns, proxy):
-        for name, fault, there in (("a", "delay", False), ("b", "delay-answer", True)):
-            began = time.monotonic()
-            poster = threading.Thread(target=make, args=(proxy.api(), ns, name))
-            poster.start()
-            wait(lambda: exists(ns, name) if there else proxy.count(fault) == 1, 9.5, f"{fault} to begin")
-            assert exists(ns, name) == there and poster.is_alive(), name
-            poster.join()
-            assert time.monotonic() - began >= 10
-            assert exists(ns, name)
+    for fault, there in ("delay", False), ("delay-answer", True):
+        said = (there_meanwhile(fault, seconds) for seconds in (3, 12, 48))
+        assert next(answer for answer in said if answer is not None) == there, fault
+    with faults("match WATCH * -> delay-answer ms=700\n") as (ns, proxy):
+        began = time.monotonic()
         assert event_names(watched(proxy, ns, 2, 2)) == ["m0", "m1"]
-        assert proxy.count("delay") == 1 and proxy.count("delay-answer") == 2, proxy.stats()
+        assert time.monotonic() - began >= 0.7 and proxy.count("delay-answer") == 1, proxy.stats()
 
 
 def drop_and_lose():
@@ -229,7 +248,7 @@ def answers():
                     for n, (code, more, _) in enumerate(cases, 1))
     with faults(rules) as (ns, proxy):
         for code, more, reason in cases:
-            connection = http.client.HTTPSConnection(*proxy.address, context=proxy.context, timeout=10)
+            connection = http.client.HTTPSConnection(*proxy.address, context=proxy.context, timeout=60)
             connection.request("POST", maps(ns), json.dumps(body("a")), {"Content-Type": "application/json"})
             response = connection.getresponse()
             text = response.read()
@@ -252,19 +271,26 @@ def silence():
     """silent neither forwards nor answers, and the connection stays open"""
     with faults("match POST * nth=1 -> silent\nmatch POST * nth=2 -> silent ms=500\n"
                 "match WATCH * -> silent lines=1\n") as (ns, proxy):
+        connection = http.client.HTTPSConnection(*proxy.address, context=proxy.context, timeout=60)
+        connection.connect()
+        connection.sock.settimeout(1)  # for the answer alone: the request must have come
         began = time.monotonic()
         try:
-            proxy.api(timeout=1).post(maps(ns), body("a"))
+            connection.request("POST", maps(ns), json.dumps(body("a")), {"Content-Type": "application/json"})
+            connection.getresponse()
             raise AssertionError("answered")
         except (TimeoutError, socket.timeout):
             assert time.monotonic() - began >= 1
+        wait(lambda: proxy.count("silent") == 1, 60, "the first request to be met with silence")
+        connection.close()
         broken(lambda: proxy.api().post(maps(ns), body("a")))
         assert not exists(ns, "a")
         path = watch_path(ns, 2)
         make(cluster.api(), ns, "m0", "m1")
-        with Raw(proxy, path, timeout=3) as raw:
+        with Raw(proxy, path) as raw:
             lines = raw.lines()
             assert event_names([next(lines)]) == ["m0"]
+            raw.patience(3)
             began = time.monotonic()
             assert not list(lines)  # ends by our own timeout, though the server has ended the watch
             assert time.monotonic() - began > 2.5
@@ -278,7 +304,6 @@ def cuts():
     """cut breaks an answer off: at a byte, between two lines, in the middle of a line, by time"""
     with faults(f"match GET {maps('NS', 'a')} -> cut bytes=20\nmatch LIST * -> cut bytes=100000000\n"
                 "match WATCH * nth=1 -> cut lines=2\nmatch WATCH * nth=2 -> cut lines=1 bytes=30\n"
-                "match WATCH * nth=3 -> cut ms=500\n"
                 "match POST * -> cut bytes=5\n") as (ns, proxy):
         broken(lambda: make(proxy.api(), ns, "a"))
         assert exists(ns, "a")
@@ -304,10 +329,16 @@ def cuts():
         first, rest = data.split(b"\n", 1)
         assert json.loads(first)["object"]["metadata"]["name"] == "m1"
         assert len(rest) == 30 and rest.startswith(b'{"type":"ADDED"'), rest
-        began = time.monotonic()
-        with Raw(proxy, watch_path(ns, version=version)) as raw:
-            assert event_names(raw.lines()) == ["m1", "m2", "m3"]
-        assert 0.5 < time.monotonic() - began < 30
+        got, made = [], ["m1", "m2", "m3"]
+        for ms in 500, 2000, 8000, 32000:  # more, where the server needs all of that before it sends them
+            proxy.script(f"match WATCH * -> cut ms={ms}\n")
+            began = time.monotonic()
+            with Raw(proxy, watch_path(ns, 600, version)) as raw:
+                got = event_names(raw.lines())
+            assert ms / 1000 < time.monotonic() - began < 300 and got == made[:len(got)], got
+            if len(got) == len(made):
+                break
+        assert got == made, got
 
 
 def expired():
@@ -328,12 +359,11 @@ def stalls():
     with faults("match WATCH * -> stall lines=1 ms=1500\n") as (ns, proxy):
         path = watch_path(ns)
         make(cluster.api(), ns, "m0", "m1", "m2")
+        began = time.monotonic()  # not when the first line is read, which may be long after it came
         with Raw(proxy, path) as raw:
             lines = raw.lines(3)
-            got = [next(lines)]
-            began = time.monotonic()
-            got.append(next(lines))
-            assert time.monotonic() - began > 1, "not held back"
+            got = [next(lines), next(lines)]
+            assert time.monotonic() - began >= 1.5, "not held back"
             got += list(lines)
         assert event_names(got) == ["m0", "m1", "m2"], got
 
@@ -417,7 +447,7 @@ def seeds():
     def run(seed):
         with cluster.namespace("p") as ns, FaultProxy(cluster, seed=seed, intensity=40) as proxy:
             for i in range(60):
-                api = proxy.api(timeout=5)
+                api = proxy.api()  # one that gave up before its request had come would shift all others
                 with contextlib.suppress(*BROKEN):
                     api.get(maps(ns) + "?limit=1") if i % 3 else api.post(maps(ns), body(f"m{i}"))
                 api.close()

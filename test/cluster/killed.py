@@ -33,8 +33,8 @@ def operator(ns, *options, kubeconfig=None):
 def run_to_the_end(ns):
     """Returns how many writes it needed."""
     with operator(ns, "--exit-when-idle") as p:
-        writes = int(p.expect(r"idle after (\d+) writes", 60)[1])
-        assert p.wait(30) == 0, p.lines
+        writes = int(p.expect(r"idle after (\d+) writes", 120)[1])
+        assert p.wait(120) == 0, p.lines
     return writes
 
 
@@ -109,7 +109,7 @@ def killed_before_every_write():
         with cluster.namespace("kill") as ns:
             prepare(ns)
             with operator(ns, "--kill-at", str(k)) as p:
-                assert p.wait(60) == -signal.SIGKILL, p.lines
+                assert p.wait(120) == -signal.SIGKILL, p.lines
             check(ns, f"before write {k}")
     diag(f"{REFERENCE[0]} writes")
 
@@ -122,10 +122,10 @@ def killed_after_every_commit():
             with FaultProxy(cluster, script=f"match WRITE * nth={k} -> delay-answer ms=20000\n") as proxy, \
                     operator(ns, kubeconfig=proxy.kubeconfig) as p:
                 # The proxy logs a write when the API server has answered it.
-                wait(lambda: sum(e["class"] == "write" and e["status"] >= 200 for e in proxy.log()) >= k, 30,
+                wait(lambda: sum(e["class"] == "write" and e["status"] >= 200 for e in proxy.log()) >= k, 120,
                      f"write {k} took effect")
                 p.signal(signal.SIGKILL)
-                p.wait(10)
+                p.wait(120)
             check(ns, f"after write {k}")
 
 
@@ -136,7 +136,7 @@ def answers_lost():
             prepare(ns)
             with FaultProxy(cluster, script=f"match WRITE * nth={k} -> lose\n") as proxy, \
                     operator(ns, "--exit-when-idle", kubeconfig=proxy.kubeconfig) as p:
-                assert p.wait(60) == 0, p.lines
+                assert p.wait(120) == 0, p.lines
             check(ns, f"answer {k} lost")
 
 

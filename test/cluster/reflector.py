@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """The reflector and its cache when the server's history ends, goes back, or its token does."""
 import os
+import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from fault_proxy import FaultProxy
@@ -45,12 +47,14 @@ def compaction_in_mid_pagination():
             make(api, ns, *[f"m{i}" for i in range(40)])
             with FaultProxy(cluster, script=f"match LIST {maps(ns)}*continue=* nth=2 -> delay ms=20000\n") as proxy, \
                     Mirror(proxy.kubeconfig, ns, "--page", "5") as mirror:
-                wait(lambda: proxy.faults().get("delay"), 20, "the third page is held back")
+                wait(lambda: proxy.faults().get("delay"), 90, "the third page is held back")
+                proxy.signal(signal.SIGSTOP)  # however long the next steps take
                 change(api, ns, "m1", "2")
                 cluster.rig("compact")
-                mirror.synced(90)
+                proxy.signal(signal.SIGCONT)
+                mirror.synced()
                 mirror.agrees_with(api)
-                mirror.expect("Listing anew because a version expired", 1)
+                mirror.expect("Listing anew because a version expired", 60)
     finally:
         cluster.rig("restart", "apiserver")
 
@@ -69,7 +73,7 @@ def resume_too_old(mirror, ns, other, *apiserver_args, compact=False):
     make(api, ns, "c")
     api.delete(f"{maps(ns)}/b")
     mirror.agrees_with(api)
-    mirror.expect("Listing anew because a version expired", 1)
+    mirror.expect("Listing anew because a version expired", 60)
 
 
 def api_server_restarted():
@@ -113,7 +117,7 @@ def etcd_restored():
             before = mirror.stats()
             cluster.rig("etcd-restore", snapshot)
             api = cluster.api()
-            wait(lambda: mirror.stats()["lists"] > before["lists"], 60, "the cache is listed anew")
+            wait(lambda: mirror.stats()["lists"] > before["lists"], 120, "the cache is listed anew")
             mirror.agrees_with(api)
             after = mirror.stats()
             assert after["count"] < before["count"], (before, after)
@@ -138,22 +142,35 @@ def token_expires():
                 f.write(text)
             os.rename(token + ".new", token)
 
-        new_token(8)
         with open(kubeconfig, "w", encoding="utf-8") as f:
             f.write("apiVersion: v1\nkind: Config\ncurrent-context: c\n"
                     f"clusters: [{{name: c, cluster: {{server: 'https://{host}:{port}', "
                     f"certificate-authority: {cluster.file('pki', 'ca.crt')}}}}}]\n"
                     f"users: [{{name: u, user: {{tokenFile: {token}}}}}]\n"
                     "contexts: [{name: c, context: {cluster: c, user: u}}]\n")
-        with Mirror(kubeconfig, ns, "--watchdog", "2s") as mirror:
-            mirror.synced()
-            make(api, ns, "a")
-            mirror.agrees_with(api)
-            # The watchdog asks every 2 s, with a token that has run out by then.
-            mirror.expect(r"401", 40)
-            new_token(600)
-            make(api, ns, "b")
-            mirror.agrees_with(api)
+
+        def outlived(seconds):
+            """A mirror that was in use before its token of SECONDS ran out goes on with the next one; False: that was too short."""
+            new_token(seconds)
+            until = time.monotonic() + seconds
+
+            def in_time(condition):
+                while not condition() and time.monotonic() < until:
+                    time.sleep(0.1)
+                return condition()
+            with Mirror(kubeconfig, ns, "--watchdog", "2s") as mirror:
+                if not in_time(lambda: mirror.stats()["synced"]):
+                    return False
+                make(api, ns, f"a{seconds}")
+                if not in_time(lambda: not mirror.difference(api)):
+                    return False
+                # The watchdog asks every 2 s, with a token that has run out by then.
+                mirror.expect(r"401", seconds + 90)
+                new_token(600)
+                make(api, ns, f"b{seconds}")
+                mirror.agrees_with(api)
+            return True
+        assert any(outlived(seconds) for seconds in (8, 16, 32, 64)), "never in use"
 
 
 with ControlPlane() as cluster:

@@ -55,7 +55,7 @@ def a_stopped_api_server_answers_nobody_until_it_is_started():
 def etcd_keeps_what_it_had_over_a_kill():
     cluster.rig("stop", "--kill", "etcd")
     cluster.rig("start", "etcd")
-    wait(lambda: cluster.api().get("/readyz")[0] == 200, 30, "the API server is ready again")
+    wait(lambda: cluster.api().get("/readyz")[0] == 200, 120, "the API server is ready again")
     assert "before" in names()
 
 
@@ -89,12 +89,15 @@ def a_service_account_s_token_opens_the_door():
 
 
 def a_short_token_expires():
-    token = cluster.rig("token", "default", "default", 10).strip()
     path = "/api/v1/namespaces/default/pods"
-    assert cluster.api(token).get(path)[0] == 200
-    began = time.monotonic()
-    wait(lambda: cluster.api(token).get(path)[0] == 401, 60, "the token has expired", every=0.5)
-    assert time.monotonic() - began > 1
+    for seconds in 10, 20, 40, 80:  # longer, where that was over before the first request
+        began = time.monotonic()
+        token = cluster.rig("token", "default", "default", seconds).strip()
+        if cluster.api(token).get(path)[0] == 200:
+            break
+        assert time.monotonic() - began > seconds - 1, "expired too early"
+    wait(lambda: cluster.api(token).get(path)[0] == 401, seconds + 60, "the token has expired", every=0.5)
+    assert time.monotonic() - began > seconds - 1, "expired too early"
 
 
 def every_write_is_in_the_audit_log():

@@ -7,6 +7,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import ControlPlane, Process, main, program, wait
 
+PATIENCE = 120
 REQUEST = {"example.sonde.dev/request": "yes"}
 
 
@@ -46,20 +47,20 @@ def operator(ns):
 
 def quiet(p, after):
     """Waits until it is idle, after a line with that text; returns how many writes it had made."""
-    p.expect(after, 30)
+    p.expect(after, PATIENCE)
     start = max(i for i, line in enumerate(p.lines) if after in line) + 1
-    return int(p.expect(r"idle after (\d+) writes", 30, start=start).group(1))
+    return int(p.expect(r"idle after (\d+) writes", PATIENCE, start=start).group(1))
 
 
 def creates_and_reports():
     """A request gets its child, owned and labelled, its status and one event"""
     with cluster.namespace("rt") as ns, operator(ns) as p:
         request = make(ns, "r", {"a": "1"}, REQUEST)
-        copy = wait(lambda: copied(ns, "r"), 30, "copied")
+        copy = wait(lambda: copied(ns, "r"), PATIENCE, "copied")
         owner = copy["metadata"]["ownerReferences"][0]
         assert owner["uid"] == request["metadata"]["uid"] and owner["controller"] and owner["blockOwnerDeletion"], owner
         assert copy["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "sonde", copy
-        p.expect("idle after 3 writes", 60)  # create, status, event
+        p.expect("idle after 3 writes", PATIENCE)  # create, status, event
         events = cluster.api().get(f"/apis/events.k8s.io/v1/namespaces/{ns}/events")[1]["items"]
         assert [e["reason"] for e in events] == ["Copied"], events
 
@@ -68,14 +69,14 @@ def follows_the_plan():
     """Changed, added and removed fields of the plan reach the child; nothing else is touched"""
     with cluster.namespace("rt") as ns, operator(ns):
         make(ns, "r", {"a": "1", "b": "2"}, REQUEST)
-        wait(lambda: copied(ns, "r"), 30, "copied")
+        wait(lambda: copied(ns, "r"), PATIENCE, "copied")
         cluster.api().patch(path(ns, "r-copy"), {"metadata": {"labels": {"theirs": "stays"}}})
         cluster.api().patch(path(ns, "r"), {"data": {"a": "changed", "b": None, "c": "3"}})
-        copy = wait(lambda: copied(ns, "r"), 30, "copied again")
+        copy = wait(lambda: copied(ns, "r"), PATIENCE, "copied again")
         assert copy["data"] == {"a": "changed", "c": "3"}, copy
         assert copy["metadata"]["labels"]["theirs"] == "stays", copy
         cluster.api().patch(path(ns, "r"), {"data": {"c": None}})
-        copy = wait(lambda: copied(ns, "r"), 30, "copied a third time")
+        copy = wait(lambda: copied(ns, "r"), PATIENCE, "copied a third time")
         assert copy["data"] == {"a": "changed"}, copy
 
 
@@ -83,14 +84,14 @@ def repairs():
     """A child that is edited, deleted or loses its label is put right"""
     with cluster.namespace("rt") as ns, operator(ns):
         make(ns, "r", {"a": "1"}, REQUEST)
-        first = wait(lambda: copied(ns, "r"), 30, "copied")
+        first = wait(lambda: copied(ns, "r"), PATIENCE, "copied")
         cluster.api().patch(path(ns, "r-copy"), {"data": {"a": "spoiled"}})
-        wait(lambda: copied(ns, "r"), 30, "repaired")
+        wait(lambda: copied(ns, "r"), PATIENCE, "repaired")
         cluster.api().delete(path(ns, "r-copy"))
-        second = wait(lambda: copied(ns, "r"), 30, "made again")
+        second = wait(lambda: copied(ns, "r"), PATIENCE, "made again")
         assert first["metadata"]["uid"] != second["metadata"]["uid"]
         cluster.api().patch(path(ns, "r-copy"), {"metadata": {"labels": {"sonde.dev/controller": None}}})
-        wait(lambda: get(ns, "r-copy")["metadata"]["labels"].get("sonde.dev/controller") == "example", 30, "labelled")
+        wait(lambda: get(ns, "r-copy")["metadata"]["labels"].get("sonde.dev/controller") == "example", PATIENCE, "labelled")
 
 
 def leaves_strangers_alone():
@@ -98,14 +99,14 @@ def leaves_strangers_alone():
     with cluster.namespace("rt") as ns, operator(ns):
         stranger = make(ns, "r-copy", {"mine": "yes"})
         make(ns, "r", {"a": "1"}, REQUEST)
-        wait(lambda: condition(ns, "r", "Stalled").get("reason") == "NameConflict", 30, "the conflict is told")
+        wait(lambda: condition(ns, "r", "Stalled").get("reason") == "NameConflict", PATIENCE, "the conflict is told")
         assert condition(ns, "r", "Ready")["status"] == "False"
         assert get(ns, "r-copy") == stranger
         events = cluster.api().get(f"/apis/events.k8s.io/v1/namespaces/{ns}/events")[1]["items"]
         wait(lambda: [e["reason"] for e in cluster.api().get(f"/apis/events.k8s.io/v1/namespaces/{ns}/events")[1]["items"]]
-             == ["NameConflict"], 10, events)
+             == ["NameConflict"], PATIENCE, events)
         cluster.api().delete(path(ns, "r-copy"))
-        wait(lambda: copied(ns, "r"), 60, "copied after all")
+        wait(lambda: copied(ns, "r"), PATIENCE, "copied after all")
         assert not condition(ns, "r", "Stalled")
 
 
@@ -113,28 +114,28 @@ def reports_refusals():
     """What the server refuses for good is told on the request and not tried again and again"""
     with cluster.namespace("rt") as ns, operator(ns) as p:
         make(ns, "r", {"a": "1"}, REQUEST)
-        wait(lambda: copied(ns, "r"), 30, "copied")
+        wait(lambda: copied(ns, "r"), PATIENCE, "copied")
         status, body = cluster.api().patch(path(ns, "r-copy"), {"immutable": True})
         assert status == 200, body
         cluster.api().patch(path(ns, "r"), {"data": {"a": "2"}})
-        wait(lambda: condition(ns, "r", "Stalled").get("reason") == "Refused", 30, "the refusal is told")
+        wait(lambda: condition(ns, "r", "Stalled").get("reason") == "Refused", PATIENCE, "the refusal is told")
         before = quiet(p, "A request cannot be carried out")
         assert "immutable" in condition(ns, "r", "Stalled")["message"]
         make(ns, "other", {"a": "1"}, REQUEST)
-        wait(lambda: copied(ns, "other"), 30, "others go on")
-        p.expect(f"idle after {before + 3} writes", 30)
+        wait(lambda: copied(ns, "other"), PATIENCE, "others go on")
+        p.expect(f"idle after {before + 3} writes", PATIENCE)
         cluster.api().delete(path(ns, "r-copy"))
-        wait(lambda: copied(ns, "r"), 30, "it recovers")
+        wait(lambda: copied(ns, "r"), PATIENCE, "it recovers")
 
 
 def recreated_request():
     """A request deleted and made again under the same name gets a child of its own"""
     with cluster.namespace("rt") as ns, operator(ns):
         make(ns, "r", {"a": "1"}, REQUEST)
-        first = wait(lambda: copied(ns, "r"), 30, "copied")
+        first = wait(lambda: copied(ns, "r"), PATIENCE, "copied")
         cluster.api().delete(path(ns, "r"), {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"})
         request = make(ns, "r", {"a": "2"}, REQUEST)
-        second = wait(lambda: copied(ns, "r"), 60, "copied for the new one")
+        second = wait(lambda: copied(ns, "r"), PATIENCE, "copied for the new one")
         assert second["metadata"]["uid"] != first["metadata"]["uid"]
         assert second["metadata"]["ownerReferences"][0]["uid"] == request["metadata"]["uid"]
 

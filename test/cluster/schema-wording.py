@@ -62,7 +62,7 @@ def check(path, api):
     status, crd = api.post(crds, definition(name, data["schema"]))
     assert status == 201, crd
     try:
-        wait(lambda: api.get(f"/apis/{GROUP}/v1/{name}s")[0] == 200, what="the new kind to be served")
+        wait(lambda: api.get(f"/apis/{GROUP}/v1/{name}s")[0] == 200, 120, "the new kind to be served")
         for case in data["cases"]:
             got = answer(api, name, case["value"])
             if RECORD:

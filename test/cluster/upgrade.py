@@ -154,9 +154,13 @@ def writes_of(play):
             e["objectRef"].get("subresource") == "status"]
 
 
+def runs(play):
+    return play.wait(lambda s: condition(s, "Progressing").get("reason") == "Running", "it to run")
+
+
 def shows_nothing(play):
     """It runs, and says what it said before there was progress."""
-    status = play.wait(lambda s: condition(s, "Progressing").get("reason") == "Running", "it to run")
+    status = runs(play)
     assert status["state"] == "Profiling" and step_of(status) is None and "profilingProgress" not in status, status
 
 
@@ -165,6 +169,7 @@ def nothing_newer_is_written(ended):
     early, = site.created("new", "early")
     early.pod_runs()
     reports(early, 2)
+    early.wait(lambda s: any("step 2" in c.get("message", "") for c in s.get("conditions", [])), "its report to be told")
     wait(lambda: writes_of(early), PATIENCE, "its status to be written")
     site.seen.quiet(1)
     before = len(writes_of(early))
@@ -188,11 +193,13 @@ def an_old_installation():
         plays += [site.create(kind, f"old-{kind}-{i}") for i in range(count) if PLURALS[kind] in old]
     for play in plays:
         play.job()
-    for play in plays[:-1]:
-        if not play.name.endswith("9"):  # those wait for a node all the way
-            play.pod_runs()
+    running = [play for play in plays[:-1] if not play.name.endswith("9")]  # those wait for a node all the way
+    for play in running:
+        play.pod_runs()
     for play in plays[:9]:
         shows_nothing(play)
+    for play in running:
+        runs(play)
     end(plays[0])
     if OLD == BUILD:
         nothing_newer_is_written(plays[0])
@@ -256,8 +263,12 @@ def afterwards():
     for play in rest:
         play.pod_runs()
     end(*rest)
-    names = [item["metadata"]["name"] for what, item in site.seen.seen["jobs"] if what == "ADDED"]
+
+    def added():
+        return [item["metadata"]["name"] for what, item in site.seen.seen["jobs"] if what == "ADDED"]
     expected = sum(JOBS[play.world.kind] for play in site.plays) + 1  # of the one that was evicted
+    site.seen.wait(lambda: len(added()) >= expected, PATIENCE, "the Jobs")
+    names = added()
     assert len(names) == len(set(names)) == expected, (sorted(names), expected)
     gone = [item["metadata"]["name"] for kind in ("jobs", "pods") for what, item in site.seen.seen[kind] if what == "DELETED"]
     assert [name for name in gone if not name.startswith("profile-old-06")] == [], gone  # which was evicted
@@ -289,13 +300,14 @@ def record(file):
 def what_an_older_version_left():
     """Objects as an older version wrote them: what has ended stays as it is, what runs goes on and ends, and no Job is made"""
     with open(RECORDED, encoding="utf-8") as f:
-        runs = json.load(f)
+        left = json.load(f)
     with cluster.namespace("left") as ns, Watched(cluster, ns, TYPES) as seen:
         cluster.rig("stop", "controller-manager")
-        for run in runs:
+        for run in left:
             make(cluster.api(), ns, run, run["name"])
         cluster.rig("start", "controller-manager")
-        plays = [kinds.worlds["cuda" if "cuda" in run["name"] else "dgdr"].play(ns, run["name"]) for run in runs]
+        plays = [kinds.worlds["cuda" if "cuda" in run["name"] else "dgdr"].play(ns, run["name"]) for run in left]
+        seen.wait(lambda: len(seen.now["jobs"]) >= sum(kind == "jobs" for run in left for kind, *_ in run["objects"]), PATIENCE, "their Jobs")
         jobs = set(seen.now["jobs"])
         before = {play.name: play.get() for play in plays}
         with kinds.worlds["dgdr"].operator(ns) as dgdr, kinds.worlds["cuda"].operator(ns) as cuda:
@@ -307,6 +319,7 @@ def what_an_older_version_left():
                 else:
                     play.pod_runs()
                     end(play)
+        seen.wait(lambda: set(seen.now["jobs"]) - jobs, PATIENCE, "the Job of an execution")
         made = set(seen.now["jobs"]) - jobs
         assert made == {"old-cuda-1-execution"}, made  # which follows its profile
         diag(f"{len(plays)} runs, {len(jobs)} Jobs")

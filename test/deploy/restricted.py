@@ -102,7 +102,7 @@ def the_execution_is_the_users_own():
     """The execution Job is the user's image as it is, with the user that it has: nothing is added that would widen what it may"""
     with server.namespace("pods") as ns, operator():
         play = cudas.create(ns, "execution", profilingEnabled=False)
-        spec = wait(play.execution, 60, "the execution Job")["spec"]["template"]["spec"]
+        spec = wait(play.execution, 120, "the execution Job")["spec"]["template"]["spec"]
     allowed = {"allowPrivilegeEscalation is not false", "seccompProfile.type is not RuntimeDefault", "runAsNonRoot is not true",
                "capabilities.drop is not ALL"}
     assert set(violations(spec)) == {f"execution: {what}" for what in allowed}, violations(spec)

@@ -30,13 +30,17 @@ PATIENCE = 300  # for one command, or what a page takes for granted: some real r
 STAYS = re.compile(r"\b(sonde up\b|sonde operator\b|sonde-pod sim\b|kubectl get\b(?=.* -w)|sonde watch$)(?!.*(?:--exit-when-done|--truth))")
 # What a page takes for granted, as a script. It may not fail.
 PROFILING = "examples/algorithmprofiling.yaml"
+# The example, with an answer so long that it stays in its decode sweep for as long as a reader needs who has a busy machine.
+SWEEPS = "sed 's/osl: 50, ttft/osl: 2000, ttft/' examples/dgdr.yaml | sonde apply -f -"
 GIVEN = {
     "a finished profiling": f"sonde apply -f {PROFILING} && sonde wait -q ap/quick-sort",
     "a profiling that was deleted": f"sonde apply -f {PROFILING} && sonde wait -q ap/quick-sort && kubectl delete ap quick-sort",
     "a finished comparison": "sonde apply -f examples/algorithmcomparison.yaml && sonde wait -q ac/sorting",
     "a finished deployment request": "sonde apply -f examples/dgdr.yaml && sonde wait -q dgdr/simulated-qwen3",
-    "a deployment request in its decode sweep": """sonde apply -f examples/dgdr.yaml &&
+    "a deployment request in its decode sweep": SWEEPS + """ &&
         until kubectl get dgdr simulated-qwen3 -o jsonpath='{.status.profilingProgress}' | grep '"phase":"DecodeSweep".*totalSteps'; do sleep 0.1; done""",
+    "a deployment request in its decode interpolation": """sed 's/InterpolationOsl: 50/InterpolationOsl: 400/' examples/dgdr.yaml | sonde apply -f - &&
+        until sonde get dgdr | grep DecodeInterpolation; do sleep 0.1; done""",
     "runs in many states": f"""set -e
         sonde apply -f {PROFILING} -f examples/algorithmcomparison.yaml -f examples/cudaexperiment.yaml
         sed 's/name: quick-sort/name: held/; $a\\  suspend: true' {PROFILING} | sonde apply -f -
@@ -46,7 +50,7 @@ GIVEN = {
              $a\\  customConfig: {{image: mine, command: [sh, -c, exit 3]}}' {PROFILING} | sonde apply -f -
         sonde wait -q ap/quick-sort ac/sorting
         sonde wait -q ap/broken || true
-        sonde apply -f examples/dgdr.yaml
+        {SWEEPS}
         until sonde get dgdr | grep Sweep; do sleep 0.1; done""",
     "an executed experiment": """sed 's#/cuda-samples/vectorAdd#/bin/true#' examples/cudaexperiment.yaml | sonde apply -f - &&
         sonde wait -q cuda/vectoradd""",
@@ -175,7 +179,7 @@ class Reader:
 def served(*arguments):
     """An engine that has our kinds: it names its page after that."""
     with Engine(*arguments) as engine:
-        engine.process.expect("page:")
+        engine.process.expect("page:", 120)
         yield engine
 
 

@@ -50,7 +50,7 @@ def a_foreign_image(site):
     assert "the workload speaks" in site.sonde("logs", "ap/mine", "-n", ns, "--tail", "3")
     assert "Completed" in site.sonde("get", "ap", "-n", ns) and "the median of 4 runs" in site.sonde("results", "ap/mine", "-n", ns)
     for path in f"/api/v1/namespaces/{ns}/serviceaccounts", f"{RBAC}/namespaces/{ns}/roles", f"{RBAC}/namespaces/{ns}/rolebindings":
-        assert site.server.api().get(f"{path}/{account}")[0] == 404, path
+        wait(lambda p=path: site.server.api().get(f"{p}/{account}")[0] == 404, PATIENCE, f"{account} to be gone from {path}")
     sent = Audit(site.server, f"system:serviceaccount:{ns}:{account}").of("patch", resource="configmaps")
     assert 200 in [e["responseStatus"]["code"] for e in sent], sent
 

@@ -103,10 +103,10 @@ def two_operators_and_an_api(site):
     said = {name: [entry["msg"] for entry in here.log(name)] for name in operators}
     assert [name for name in said if "Became the leader" in said[name]] == [leader], said
     here.ready("sonde-api", 2)
+    wait(lambda: here.scaler().get("status", {}).get("desiredReplicas") == 2, PATIENCE, "the autoscaler to want two")
     scaler = here.scaler()
     diag(scaler["metadata"]["annotations"].get("autoscaling.alpha.kubernetes.io/conditions"))
     assert scaler["spec"]["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sonde-api"}, scaler
-    assert scaler["status"]["desiredReplicas"] == 2, scaler
 
 
 def runs_in_postgresql(site):

@@ -22,9 +22,9 @@ class Exercise(Process):
     def __init__(self, url, *arguments, env=None):
         super().__init__(program("test/history-exercise"), url, *arguments, stdin=subprocess.PIPE,
                          env={"PGPASSWORD": PASSWORD, **(env or {})})
-        self.began = self.expect("^(ready|refused .*)$", 60)[1]
+        self.began = self.expect("^(ready|refused .*)$", 120)[1]
 
-    def tell(self, line, answer=None, seconds=60):
+    def tell(self, line, answer=None, seconds=120):
         start = len(self.lines)
         self.popen.stdin.write((line + "\n").encode())
         self.popen.stdin.flush()
@@ -32,7 +32,7 @@ class Exercise(Process):
 
     def end(self):
         self.popen.stdin.close()
-        code = self.wait()
+        code = self.wait(120)
         assert code == 0, self.lines
         assert not any(PASSWORD in line for line in self.lines), self.lines
 
@@ -40,7 +40,7 @@ class Exercise(Process):
 def run(*arguments, password=PASSWORD, env=None):
     """Exit status, standard output, standard error of sonde."""
     env = {**os.environ, "HOME": "/nonexistent", **({"PGPASSWORD": password} if password else {}), **(env or {})}
-    done = subprocess.run([program("sonde"), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+    done = subprocess.run([program("sonde"), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
                           env=env, check=False)
     assert PASSWORD not in done.stdout + done.stderr, (done.stdout, done.stderr)
     return done.returncode, done.stdout, done.stderr
@@ -50,7 +50,7 @@ def run(*arguments, password=PASSWORD, env=None):
 
 
 def unit(name):
-    done = subprocess.run([program("test/unit-" + name)], cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
+    done = subprocess.run([program("test/unit-" + name)], cwd=ROOT, capture_output=True, text=True, timeout=400, check=False,
                           env={**os.environ, "SONDE_TEST_HISTORY": server.url(), "PGPASSWORD": PASSWORD})
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -90,7 +90,7 @@ def a_name_that_no_index_takes_holds_no_row():
         x.tell(f"record b {odd} 2")
         x.tell("record c s 3")
         for name in "abc":
-            x.expect(f"^recorded {name}$")
+            x.expect(f"^recorded {name}$", 120)
         assert x.tell(f"series {odd}", "^series cpu-[^ ]*(.*)")[1] == " 2"
         x.end()
 
@@ -136,7 +136,7 @@ def a_server_that_is_killed_between_rows_loses_none_that_was_told():
             for i in range(40):
                 x.tell(f"record r{round_}-{i} s 1")
             server.stop(signal.SIGQUIT)
-            x.expect(f"^(recorded|failed) r{round_}-39", 60, start)
+            x.expect(f"^(recorded|failed) r{round_}-39", 120, start)
             server.start()
             wait(lambda: x.tell(f"record end{round_} s 1", f"^(recorded|failed) end{round_}")[1] == "recorded", 90, every=0.5)
         told = [line.split()[1] for line in x.lines if line.startswith("recorded ")]
@@ -150,7 +150,7 @@ def a_server_that_stops_answering_is_given_up():
         x.tell("record a s 1", "^recorded a$")
         server.signal_all(signal.SIGSTOP)
         try:
-            said = x.tell("record b s 2", "^failed b (.*)", 60)[1]
+            said = x.tell("record b s 2", "^failed b (.*)")[1]
         finally:
             server.signal_all(signal.SIGCONT)
         assert "has not answered for 15 s" in said or "timeout expired" in said, said
@@ -164,7 +164,7 @@ def a_server_that_is_not_there_yet_is_waited_for():
     status, out, err = run("history", "--history", url)
     assert (status, out) == (1, "") and "cannot open the history" in err and "refused" in err and err.count("\n") == 1, err
     with Exercise(url) as x:
-        x.expect("cannot be reached; trying again.*refused")
+        x.expect("cannot be reached; trying again.*refused", 120)
         x.tell("record a s 1", "^failed a .*refused")
         server.start()
         wait(lambda: x.tell("record a s 1", "^(recorded|failed) a")[1] == "recorded", 90, every=0.5)
@@ -176,12 +176,13 @@ def a_lock_that_is_held_too_long_fails_the_row_alone():
     with Exercise(url) as x:
         x.tell("record a s 1", "^recorded a$")
         with Process("psql", "-X", "-q", f"host=127.0.0.1 port={server.port} user=postgres dbname=sonde", "-c", "BEGIN", "-c",
-                     "LOCK TABLE locked.run", "-c", r"\echo locked", "-c", "SELECT pg_sleep(100)",
+                     "LOCK TABLE locked.run", "-c", r"\echo locked", "-c", "SELECT pg_sleep(300)",
                      env={"PGPASSWORD": PASSWORD + "-root"}) as psql:
-            psql.expect("^locked$")
-            assert "lock timeout" in x.tell("record b s 2", "^failed b (.*)")[1]
+            psql.expect("^locked$", 90)
+            # Ours is held up, or the server: then the row fails for want of an answer, before the lock's time is over.
+            wait(lambda: "lock timeout" in x.tell("record b s 2", "^failed b (.*)")[1], 120, "the row to fail for the lock")
         server.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()")
-        wait(lambda: x.tell("record b s 2", "^(recorded|failed) b")[1] == "recorded", 30)
+        wait(lambda: x.tell("record b s 2", "^(recorded|failed) b")[1] == "recorded", 90)
         x.end()
 
 
@@ -199,8 +200,8 @@ def several_operators_make_the_tables_once_and_write_side_by_side():
                 x.tell(f"record own{n}-{i} s{n} 1")
                 x.tell(f"record common-{i} s 1")
         for n, x in enumerate(several):
-            x.expect("^(recorded|failed) common-59", 60)
-            wait(lambda x=x: len([line for line in x.lines if line.startswith(("recorded", "failed"))]) == 120, 60)
+            x.expect("^(recorded|failed) common-59", 120)
+            wait(lambda x=x: len([line for line in x.lines if line.startswith(("recorded", "failed"))]) == 120, 120)
             assert not [line for line in x.lines if line.startswith("failed")], x.lines
         assert len(several[0].tell("list", "^list (.*)")[1].split()) == 5 * 60
         assert server.sql("SELECT version FROM several.history_version", database="sonde") == ["2"]

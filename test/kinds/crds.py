@@ -31,7 +31,7 @@ def kubectl_takes_them_with_validation_on():
         plane.kubectl("apply", "--validate=true", "-f", path)
     for name in map(name_of, CRDS):
         group = name.partition(".")[2]
-        wait(lambda g=group: plane.api().get(f"/apis/{g}/v1alpha1")[0] == 200, what=f"{name} to be served")
+        wait(lambda g=group: plane.api().get(f"/apis/{g}/v1alpha1")[0] == 200, 120, f"{name} to be served")
         # What is not structural is accepted, and said here.
         crd = json.loads(plane.kubectl("get", "crd", name, "-o", "json"))
         assert not [c for c in crd["status"].get("conditions", []) if c["type"] == "NonStructuralSchema"], crd["status"]
@@ -55,7 +55,7 @@ def kubectl_explains_every_level():
             assert "<empty>" not in plane.kubectl("explain", path, check=True), path
         return True
 
-    wait(explained, 60, "the schema to be published")
+    wait(explained, 120, "the schema to be published")
 
 
 def seed(path):

@@ -7,16 +7,19 @@ from sonde_test import wait, write_kubeconfig
 
 
 def granted_yet(cluster, ns, account, verb, group, resource, where=None, yes=True):
-    """Waits until the authorizer, which learns of grants a moment later, lets ACCOUNT of NS do that in WHERE, or (not YES) does not."""
+    """Waits until the authorizer, which learns of grants a moment later, lets ACCOUNT of NS do that in WHERE, or (not YES) does not.
+    RESOURCE may have a subresource: "jobs/finalizers"."""
+    resource, _, subresource = resource.partition("/")
     asked = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
         "user": f"system:serviceaccount:{ns}:{account}", "groups": ["system:serviceaccounts", f"system:serviceaccounts:{ns}"],
-        "resourceAttributes": {"namespace": where or "", "verb": verb, "group": group, "resource": resource}}}
+        "resourceAttributes": {"namespace": where or "", "verb": verb, "group": group, "resource": resource,
+                               "subresource": subresource}}}
 
     def answered():
         status, body = cluster.api().post("/apis/authorization.k8s.io/v1/subjectaccessreviews", asked)
         assert status == 201, body
         return body["status"]["allowed"] == yes
-    wait(answered, 60, f"the authorizer to know whether {account} may {verb} {resource}")
+    wait(answered, 120, f"the authorizer to know whether {account} may {verb} {resource}")
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ class FaultProxy(Process):
     def _file(self, name):
         return os.path.join(self._dir.name, name)
 
-    def api(self, token=None, timeout=30):
+    def api(self, token=None, timeout=60):
         """A client of the API through the proxy: as the control plane's administrator, or with a bearer token."""
         return Api(*self.address, self.context, token, timeout)
 
@@ -94,6 +94,6 @@ class FaultProxy(Process):
         return [line for line in self.log() if all(line.get(k) == v for k, v in members.items())]
 
     def __exit__(self, *_):
-        code = self.stop(60)
+        code = self.stop(60)  # a kill would be no answer to whether it ended well
         self._dir.cleanup()
         assert code == 0, f"the fault proxy ended with {code}:\n" + "\n".join(self.lines[-30:])

@@ -13,7 +13,7 @@ import yaml
 from accounts import kubeconfig_of
 from sonde_test import ROOT, Process, diag, program
 
-PATIENCE = 90
+PATIENCE = 120
 HOME = "sonde-system"
 OPERATOR = f"system:serviceaccount:{HOME}:sonde-operator"
 MOMENT = 30  # seconds; a busy server's
@@ -38,7 +38,7 @@ def containers(deployment):
 def answers(port, what):
     """What 127.0.0.1:PORT/WHAT says; None unless it is 200."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{what}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{what}", timeout=60) as answer:
             return answer.read().decode() if answer.status == 200 else None
     except urllib.error.HTTPError:
         return None

@@ -34,7 +34,7 @@ class Mirror(Process):
         super().__init__(program("test/mirror"), "--kubeconfig", kubeconfig, "--type", kind, *where, *options,
                          stdin=subprocess.PIPE)
 
-    def ask(self, command, seconds=20):
+    def ask(self, command, seconds=60):
         """What the program answers to `stats` or `dump`."""
         start = len(self.lines)
         self.popen.stdin.write(command.encode() + b"\n")
@@ -45,10 +45,10 @@ class Mirror(Process):
     def stats(self):
         return self.ask("stats")
 
-    def synced(self, seconds=30):
+    def synced(self, seconds=90):
         return wait(lambda: self.stats()["synced"], seconds, "the cache is complete")
 
-    def listed(self, times, seconds=30):
+    def listed(self, times, seconds=90):
         """Waits until the cache was listed whole this many times."""
         return wait(lambda: self.stats()["lists"] >= times, seconds, f"{times} lists")
 
@@ -61,7 +61,7 @@ class Mirror(Process):
         return {key: (cache.get(key), server.get(key)) for key in cache.keys() | server.keys()
                 if cache.get(key) != server.get(key)}
 
-    def agrees_with(self, api, seconds=60):
+    def agrees_with(self, api, seconds=120):
         """Waits until both hold exactly the same, and fails when an object ever went back in version."""
         deadline = time.monotonic() + seconds
         while True:

@@ -19,7 +19,7 @@ import socket
 import subprocess
 import tempfile
 
-from sonde_test import Process
+from sonde_test import Process, wait
 
 PASSWORD = "pw-" + secrets.token_hex(8)
 
@@ -96,20 +96,27 @@ class Postgres:
         places = ",".join(filter(None, ("127.0.0.1", self.address)))
         self.process = Process(*self.as_user, self.bin + "/postgres", "-D", self.data, "-p", str(self.port), "-k", "", "-c", "fsync=off",
                                "-c", f"listen_addresses={places}", "-c", "ssl=on", "-c", "max_connections=40", cwd="/")
-        self.process.expect("database system is ready", 60)
+        self.process.expect("database system is ready", 120)
+
+    def children(self):
+        """Its processes, each of which leads a session of its own."""
+        found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False)
+        return [int(pid) for pid in found.stdout.split()]
 
     def signal_all(self, number):
-        """The server and its children, each of which leads a session of its own."""
-        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True, check=False)
-        for pid in [self.process.pid, *map(int, children.stdout.split())]:
+        """The server and its children."""
+        for pid in [self.process.pid, *self.children()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
 
     def stop(self, number=signal.SIGINT):
         self.signal_all(signal.SIGCONT)
+        children = self.children()
         self.process.signal(number)
-        self.process.wait(30)
+        self.process.wait(90)
         self.process = None
+        # Of one that was killed they go when they notice: until then they answer whom they serve, and no other server can start.
+        wait(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in children), 90, "the server's processes to be gone")
 
     def __exit__(self, *_):
         if self.process:

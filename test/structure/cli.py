@@ -12,7 +12,7 @@ from sonde_test import main, program
 
 def run(path, *arguments):
     """Exit status, standard output, standard error."""
-    done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20,
+    done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
                           check=False)
     return done.returncode, done.stdout, done.stderr
 

@@ -25,7 +25,7 @@ PROGRAMS = {
     "skip": "echo 1..1; echo 'ok 1 - suite # SKIP ../no-such-data is absent'",
     "lazy": "echo 1..1; echo 'ok 1 - later # SKIP not written yet'",
     "slow": "echo 1..1; echo ok 1; sleep 3271",
-    "leak": "echo 1..1; echo ok 1; setsid sleep 3272 & sleep 0.1",
+    "leak": "echo 1..1; echo ok 1; setsid sleep 3272 & until [ $(cat /proc/$!/comm) = sleep ]; do sleep 0.02; done",
     "form": "echo 1..1; echo ok 1; echo \"the form is '$SONDE_QUICK'\"; exit 1",
     "tidy": "echo 1..1; touch $TMPDIR/x; echo ok 1",
     "patient": "cd $SONDE_BUILD; echo 1..1; mkdir one; until [ -e beside ]; do sleep 0.02; done; rmdir one; echo ok 1",
@@ -35,9 +35,8 @@ PROGRAMS = {
 MARKS = {"patient": ",waits", "next": ",waits"}
 
 
-def run(*names, level="cluster", more=()):
+def run(*names, level="cluster", more=(), seconds=120):
     """Runs the named programs; returns (exit code, output lines)."""
-    seconds = 1 if "slow" in names else 30
     with tempfile.TemporaryDirectory() as tmp:
         done = subprocess.run([*command(tmp, names, seconds), "--level", level, *more], env={**os.environ, "SONDE_BUILD": tmp, "TMPDIR": tmp},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -71,7 +70,7 @@ def processes(seconds):
 
 def are_gone(seconds):
     """A process that is killed is there until it has run for the last time."""
-    wait(lambda: not processes(seconds), 30, f"no sleep {seconds}")
+    wait(lambda: not processes(seconds), 60, f"no sleep {seconds}")
 
 
 def expect(names, code, last, *texts, more=()):
@@ -129,8 +128,13 @@ def a_skip_for_any_other_reason_is_a_failure():
 
 
 def the_time_limit_ends_the_whole_group():
-    expect(["slow"], 1, "1 passed, 1 failed", "not done after 1 s")
-    are_gone(3271)
+    for seconds in 1, 4, 16, 64:  # more, where it had not come to its point before
+        code, lines = run("slow", seconds=seconds)
+        are_gone(3271)
+        assert code == 1 and any(f"not done after {seconds} s" in line for line in lines), lines
+        if lines[-1] == "1 passed, 1 failed":
+            return
+    raise AssertionError(lines)
 
 
 def what_a_test_leaves_behind_is_ended_and_reported():
@@ -146,7 +150,7 @@ def an_interrupt_ends_everything_and_still_prints_the_counts():
             began = time.monotonic()
             p.signal(signal.SIGINT)
             assert p.wait(60) == 130
-            assert time.monotonic() - began < 12  # not the grace period of 15 s
+            assert time.monotonic() - began < 15  # not the grace period
             assert p.lines[-1] == "2 passed, 0 failed", p.lines
         are_gone(3271)
         assert [n for n in os.listdir(tmp) if n.startswith("sonde-test")] == []

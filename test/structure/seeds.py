@@ -252,7 +252,7 @@ def file_faults(_rows, root):
         for pattern in (r"^apiVersion: \S+$", r"^kind: \S+$", r"^metadata:\n  name: \S+$"):
             if len(re.findall(pattern, text, re.M)) != 1:
                 yield f"{name}: not exactly one {pattern}"
-        done = subprocess.run([sonde, "validate", path], capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run([sonde, "validate", path], capture_output=True, text=True, timeout=120, check=False)
         if done.returncode:
             yield f"{name}: {done.stderr.strip() or 'refused'}"
 
