@@ -247,7 +247,7 @@ class Api:
 
     def __init__(self, host, port, context, token=None, timeout=60):
         self._make = lambda: http.client.HTTPSConnection(host, port, context=context, timeout=timeout)
-        self._connection = self._make()
+        self._connection, self._used = self._make(), time.monotonic()
         self._headers = {"Accept": "application/json"}
         if token:
             self._headers["Authorization"] = "Bearer " + token
@@ -261,6 +261,8 @@ class Api:
         return connection.getresponse()
 
     def request(self, method, path, body=None, content_type="application/json"):
+        if time.monotonic() - self._used > 55:  # a server closes one that is idle for long, and only a GET may be sent again
+            self._connection.close()
         try:
             try:
                 response = self._send(self._connection, method, path, body, content_type)
@@ -270,6 +272,7 @@ class Api:
                 self._connection.close()
                 response = self._send(self._connection, method, path, body, content_type)
             data = response.read()
+            self._used = time.monotonic()
         except Exception:
             self._connection.close()  # the next request starts with a new connection
             raise
