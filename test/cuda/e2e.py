@@ -138,17 +138,20 @@ def real_runs_come_out_as_they_are_described():
 def progress_is_live():
     """While it profiles the object says which launch of how many, the kernel, and how much is done"""
     with site.scene() as scene:
-        play = scene.create("b", site.spec("/bin/sleep", "60", env=slow(0.5)))
-        status = play.wait(lambda s: s.get("progress", {}).get("phase") == "Collecting" and s["progress"].get("currentStep", 0) >= 2,
-                           "the second launch", PATIENCE)
+        for name, pace in ("b1", 0.5), ("b2", 4), ("b3", 30):  # slower where it was over before anybody could look
+            play = scene.create(name, site.spec("/bin/sleep", "60", env=slow(pace)))
+            status = play.wait(lambda s: s.get("boundType") or s.get("progress", {}).get("phase") == "Collecting" and
+                               s["progress"].get("currentStep", 0) >= 2, "the second launch", PATIENCE)
+            cells = scene.kubectl("get", "cudaexp", name, "--no-headers").split()
+            if status["phase"] == cells[1] == "Profiling" and "boundType" not in status:
+                break
         assert status["phase"] == "Profiling" and status["progress"]["totalSteps"] >= 2, status
-        assert status["progress"]["job"] == "b-profiling" and status["progress"]["attempt"] == 1, status
-        cells = scene.kubectl("get", "cudaexp", "b", "--no-headers").split()
+        assert status["progress"]["job"] == f"{name}-profiling" and status["progress"]["attempt"] == 1, status
         assert cells[1] == "Profiling", cells
-        wait(lambda: any(s.get("progress", {}).get("percent") for s in scene.statuses("b")), PATIENCE, "a percentage")
-        percents = [s["progress"]["percent"] for s in scene.statuses("b") if "percent" in s.get("progress", {})]
+        wait(lambda: any(s.get("progress", {}).get("percent") for s in scene.statuses(name)), PATIENCE, "a percentage")
+        percents = [s["progress"]["percent"] for s in scene.statuses(name) if "percent" in s.get("progress", {})]
         assert percents == sorted(percents), percents
-        assert all(condition(s, "Reporting").get("status") != "False" for s in scene.statuses("b"))
+        assert all(condition(s, "Reporting").get("status") != "False" for s in scene.statuses(name))
 
 
 def the_profiling_pod():
@@ -326,7 +329,7 @@ def an_edit_after_the_execution_began():
 def suspended_and_resumed():
     """suspend takes the Job away, while it profiles and while it executes; resuming makes it again; cancel ends it"""
     with site.scene() as scene:
-        play = scene.create("k", site.spec("/bin/sleep", "30", env=slow(2)))
+        play = scene.create("k", site.spec("/bin/sleep", "30", env=slow(20)))
         play.wait(lambda s: s.get("progress", {}).get("phase") == "Collecting", "Collecting", PATIENCE)
         play.edit(suspend=True)
         play.phase("Suspended", PATIENCE)
@@ -356,7 +359,7 @@ def a_deleted_experiment_leaves_nothing():
     """Deleted after its end and in mid-profiling: Jobs, pods, ConfigMaps, profile, account, Role and binding go with it"""
     with site.scene() as scene:
         done = scene.create("m", site.spec("/bin/true"))
-        busy = scene.create("n", site.spec("/bin/sleep", "60", env=slow(2)))
+        busy = scene.create("n", site.spec("/bin/sleep", "60", env=slow(20)))
         busy.wait(lambda s: s.get("progress", {}).get("phase") == "Collecting", "Collecting", PATIENCE)
         done.phase("Succeeded", 2 * PATIENCE)
         assert {"configmaps/m-profile-summary", f"{PROFILES}/m-profile", "jobs/m-execution"} <= set(scene.left("m")), scene.left("m")

@@ -41,7 +41,7 @@ class States(threading.Thread):
 
     def of(self, name):
         """Those of one that is Ready: whoever asks the server knows that before it has come here."""
-        wait(lambda: any(s.get("state") == "Ready" for s in self._of.get(name, [])), 30, f"the watch to show {name} Ready")
+        wait(lambda: any(s.get("state") == "Ready" for s in self._of.get(name, [])), 120, f"the watch to show {name} Ready")
         return self._of[name]
 
 
@@ -64,13 +64,16 @@ def scene():
 def a_profiling_run_is_followed():
     """A Python profiler with sonde_status.py: all phases, steps and GPUs in order, then the generated deployment"""
     with scene() as (ns, _, states):
-        play = world.create(ns, "a", spec())
-        status = play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
-        seen = states.of("a")
-        phases = [s["profilingPhase"] for s in seen if "profilingPhase" in s]
-        assert phases == [s["profilingProgress"]["phase"] for s in seen if "profilingProgress" in s], "one of both fields is behind"
-        told = list(dict.fromkeys(phases))
         short = {"Initializing", "ConfigSelection", "PlannerGeneration"}  # may be over before the next state leaves the pod
+        for name, pause in ("a", 0.1), ("b", 0.6), ("c", 3):  # longer where a whole phase passed while something stood still
+            play = world.create(ns, name, spec(pause=pause))
+            status = play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
+            seen = states.of(name)
+            phases = [s["profilingPhase"] for s in seen if "profilingPhase" in s]
+            assert phases == [s["profilingProgress"]["phase"] for s in seen if "profilingProgress" in s], "one of both fields is behind"
+            told = list(dict.fromkeys(phases))
+            if set(PHASES) - set(told) <= short:
+                break
         assert told == [p for p in PHASES if p in told] and set(PHASES) - set(told) <= short, told
         steps = {(s["profilingProgress"].get("currentStep"), s["profilingProgress"].get("gpuConfig", {}).get("parallelMapping"))
                  for s in seen if s.get("profilingPhase") == "DecodeSweep"}
@@ -86,15 +89,16 @@ def a_profiling_run_is_followed():
         assert ends and all(e["low"] <= e["mid"] <= e["high"] for e in ends), ends
         assert any("estimatedCompletion" in s.get("profilingProgress", {}) for s in seen)
         assert status["profilingProgress"]["phase"] == "Complete" and status["profilingProgress"]["phaseNumber"] == 8, status
-        assert status["profilingResults"] == "configmap/dgdr-output-a", status
-        assert status["generatedDeployment"]["metadata"]["name"] == "a-dgd", status
+        assert status["profilingResults"] == f"configmap/dgdr-output-{name}", status
+        assert status["generatedDeployment"]["metadata"]["name"] == f"{name}-dgd", status
         assert condition(status, "SpecGenerated")["status"] == "True" and condition(status, "Ready")["status"] == "True", status
-        wait(lambda: not play.object("configmaps/dgdr-status-a"), 30, "the status ConfigMap to go")
-        assert "config_with_planner.yaml" in play.object("configmaps/dgdr-output-a")["data"]
-        extra = play.object("configmaps/a-planner-data")
+        wait(lambda: not play.object(f"configmaps/dgdr-status-{name}"), 120, "the status ConfigMap to go")
+        assert "config_with_planner.yaml" in play.object(f"configmaps/dgdr-output-{name}")["data"]
+        extra = play.object(f"configmaps/{name}-planner-data")
         assert extra["metadata"]["ownerReferences"][0]["uid"] == play.uid, extra
-        assert not any(play.object(f"{kind}/profile-a") for kind in ("serviceaccounts", "roles", "rolebindings"))
-        assert not play.object(f"{DGDS}/a-dgd"), "autoApply is off"
+        for kind in "serviceaccounts", "roles", "rolebindings":
+            wait(lambda k=kind: not play.object(f"{k}/profile-{name}"), 120, f"{kind} to go")
+        assert not play.object(f"{DGDS}/{name}-dgd"), "autoApply is off"
 
 
 def a_profiler_that_knows_nothing_of_us():
@@ -111,7 +115,7 @@ def the_controller_is_killed_in_mid_run():
     """Status updates go on after the controller was killed and started again; nothing runs twice"""
     with scene() as (ns, operator, states):
         play = world.create(ns, "c", spec(pause=1))
-        play.wait(lambda s: s.get("profilingPhase") == "PrefillSweep", "PrefillSweep", PATIENCE)
+        play.wait(lambda s: s.get("profilingPhase") in PHASES[1:3], "a sweep", PATIENCE)
         operator.kill()
         operator.start("--pod-image", pod_image)
         status = play.wait(lambda s: s.get("state") == "Ready", "Ready", PATIENCE)
@@ -131,7 +135,7 @@ def a_failure_says_why_and_where():
         message = condition(status, "Profiling")["message"]
         assert "exited with status 3" in message and "no GPU answers" in message and "kubectl logs" in message, message
         assert condition(status, "Stalled")["status"] == "True" and len(play.jobs()) == 1, status
-        wait(lambda: not play.object("configmaps/dgdr-status-d"), 30, "the status ConfigMap to go")
+        wait(lambda: not play.object("configmaps/dgdr-status-d"), 120, "the status ConfigMap to go")
         assert "no GPU answers" in world.kubectl("-n", ns, "logs", "job/profile-d", "-c", "profiler"), "the log stays"
 
 
@@ -139,7 +143,7 @@ def a_deleted_pod_is_another_attempt():
     """A pod that is taken away: another attempt, in a Job of its own, goes on from the checkpoint"""
     with scene() as (ns, _, states):
         play = world.create(ns, "e", spec(pause=0.6))
-        play.wait(lambda s: s.get("profilingPhase") == "DecodeSweep", "DecodeSweep", PATIENCE)
+        play.wait(lambda s: s.get("profilingPhase") in PHASES[2:6], "DecodeSweep, or later", PATIENCE)
         pod = play.pod()["metadata"]["name"]
         ok(world.api.delete(f"/api/v1/namespaces/{ns}/pods/{pod}", {"gracePeriodSeconds": 5}))
         play.wait(lambda s: s.get("run", {}).get("attempt") == 2, "attempt 2", PATIENCE)
@@ -154,8 +158,8 @@ def a_deleted_pod_is_another_attempt():
 def suspended_and_resumed():
     """suspend takes the Job away and keeps the checkpoint; resuming is another attempt; cancel ends it"""
     with scene() as (ns, _, __):
-        play = world.create(ns, "f", spec(pause=0.6))
-        play.wait(lambda s: s.get("profilingPhase") == "PrefillSweep", "PrefillSweep", PATIENCE)
+        play = world.create(ns, "f", spec(pause=1.2))
+        play.wait(lambda s: s.get("profilingPhase") in PHASES[1:6], "PrefillSweep, or later", PATIENCE)
         play.edit(suspend=True)
         play.wait(lambda s: condition(s, "Suspended").get("status") == "True" and s["state"] == "Pending", "suspension")
         wait(lambda: not play.jobs(), PATIENCE, "the Job to go")
@@ -183,7 +187,7 @@ def deployed_and_deleted():
         play.wait(lambda s: s.get("state") == "DeploymentDeleted", "DeploymentDeleted")
         operator.kill()
         operator.start("--pod-image", pod_image)
-        operator.process.expect("^idle", 30)
+        operator.process.expect("^idle", 120)
         assert not play.object(f"{DGDS}/g-dgd") and play.status()["state"] == "DeploymentDeleted"
         assert [e["reason"] for e in play.events() if e["reason"].startswith("Deployment")].count("DeploymentDeleted") == 1
 

@@ -284,7 +284,7 @@ def f28_config_maps_changed():
     def after_the_end(s):
         drive(s.play, start=3)
         change(s, output, {"metadata": {"labels": None}})
-        s.record.quiet(scene.world.api, REST)
+        s.rest()
         ok(scene.world.api.delete(s.path("configmaps", output)))
         s.converged()
         assert s.play.status()["state"] == "Ready"
@@ -312,7 +312,7 @@ def f29_deleted_by_force():
 
     def gone(s):
         wait(lambda: {name for _, name in s.record.listed(scene.world.api)} <= set(STRANGERS + ("a-dgd",)), PATIENCE, "nothing to be left")
-        s.record.quiet(scene.world.api, REST)
+        s.rest()
         s.record.check_jobs(s.play.uid)
         s.record.check_status(s.play.uid)
         s.record.check_unchanged(s.strangers)
@@ -322,7 +322,7 @@ def f29_deleted_by_force():
             drive(s.play, stop=point)
             ok(scene.world.api.patch(s.play.path, {"metadata": {"finalizers": ["example.com/hold"]}}))
             s.play.delete()
-            s.record.quiet(scene.world.api, REST)
+            s.rest()
             n = len(s.record.seen)
             s.operator.process.stop(PATIENCE)
             s.operator.start()
@@ -362,7 +362,7 @@ def f43_objects_mutated():
         s.play._containers = lambda *states: two(*states) + [sidecar]  # pylint: disable=protected-access
         try:
             drive(s.play)
-            s.record.quiet(scene.world.api, REST)
+            s.rest()
         finally:
             over.set()
             mutator.join()
@@ -403,7 +403,7 @@ def f45_rolled_back():
 
     def finish(s, attempts, least):
         """All attempts had a Job each. Of pods, LEAST at least: a Job that goes may not have made one yet, or make another; one is left."""
-        s.record.quiet(scene.world.api, REST)
+        s.rest()
         counts = s.record.counts(s.play.uid, NUMBERED)
         made, gone = (counts.get(key, 0) for key in PODS)
         assert made >= least and made - gone == 1, counts

@@ -42,17 +42,18 @@ def f01_killed_at_every_write():
     """F1: the operator is killed before every write, and after each took effect: the same end, nothing twice"""
     killed = []
 
-    def run(stage, kill=lambda: False, again=None):
+    def run(stage, kill=lambda: False, again=None, at=None):
         with stage.kept_alive(kill, again) as deaths:
             drive(stage.play)
             stage.idle()  # the last one, before nobody looks after it any more
             stage.record.quiet(scene.world.api, 0.3)
+        assert deaths or not at or stage.operator.sent() < at, f"{stage.operator.sent()} writes, and not killed at {at}"
         killed.append(len(deaths))
         stage.finish(reasons="some")
 
     def before(k):
         with Stage(arguments=("--kill-at", str(k))) as s:
-            run(s)
+            run(s, at=k)
 
     def after(k):
         with Stage(script=f"match WRITE * nth={k} -> delay-answer ms=60000\n") as s:
@@ -75,7 +76,7 @@ def f01_killed_at_every_write():
 
     side_by_side([(before_each, ""), (after_each, "")] + [(f, k) for k in each_write() for f in (before, after)], lambda v: v[0](v[1]))
     diag(f"{scene.reference.writes} writes, {sum(killed)} times killed")
-    assert sum(killed) >= 2 * len(each_write()) + 2, killed  # a write less is needed where two things happen at once
+    assert sum(killed) >= 1.5 * len(each_write()) + 2, killed  # fewer writes are needed where several things happen at once
 
 
 def f02_answers_lost():
@@ -126,7 +127,7 @@ def f03_names_taken():
                 s.goes(but=("profile-a",))
             elif what == "a-planner-data":  # the profiler's own wish, which is refused
                 drive(s.play)
-                wait(lambda: s.play.events("DocumentRefused"), 30, "the refusal")
+                wait(lambda: s.play.events("DocumentRefused"), PATIENCE, "the refusal")
                 s.converged()
                 s.record.check_unchanged([(kind, made[0])])
                 assert len(s.play.events("DocumentRefused")) == 1, s.reasons()
@@ -181,12 +182,12 @@ def f05_other_managers():
         s.play.wait(lambda st: st["state"] == "Profiling" and st["profilingPhase"] == "Initializing", "what is ours")
         ok(scene.world.api.patch(s.path("configmaps", "dgdr-output-a"), {"metadata": {"labels": {"theirs": "stays"}}}))
         drive(s.play, start=3)
-        s.record.quiet(scene.world.api, REST)
+        s.rest()
         s.relist()
         assert condition(s.play.status(), "example.com/Approved") == mine, s.play.status()
         assert s.play.object("configmaps/dgdr-output-a")["metadata"]["labels"]["theirs"] == "stays"
         ok(scene.world.api.patch(path, {**body, "status": {"conditions": [{**mine, "status": "False"}]}}, apply))
-        s.record.quiet(scene.world.api, REST)
+        s.rest()
         assert condition(s.play.status(), "example.com/Approved")["status"] == "False", s.play.status()
         s.record.check_jobs(s.play.uid)
         s.goes()
@@ -205,7 +206,7 @@ def f06_too_many_requests():
 
     def long(_):
         with Stage(script="match POST *jobs* nth=1 -> answer 429 retry-after=32\n", patient=True,
-                   arguments=("--lease", "dgdr", "--lease-duration", "15s")) as s:
+                   arguments=("--lease", "dgdr", "--lease-duration", "36s")) as s:  # two thirds without an answer end it
             wait(lambda: s.proxy.count("answer-429"), PATIENCE, "a refusal")
             lease = f"/apis/coordination.k8s.io/v1/namespaces/{s.ns}/leases/dgdr"
             before = ok(scene.world.api.get(lease))["spec"]["renewTime"]
@@ -216,7 +217,7 @@ def f06_too_many_requests():
             assert after["renewTime"] > before and after["leaseTransitions"] <= 1, (before, after)
             assert not any(line == "lost" for line in s.operator.process.lines)
             drive(s.play)
-            s.record.quiet(scene.world.api, REST)
+            s.rest()
             s.told()
             s.same_end()
             s.goes()
@@ -358,7 +359,7 @@ def f12_namespace_terminating():
             drive(s.play, stop=point)
             ok(scene.world.api.delete(f"/api/v1/namespaces/{s.ns}"))
             wait(lambda: set(s.record.now()) <= {("configmaps", "hold")}, 3 * PATIENCE, lambda_text(lambda: f"all to go, not {sorted(s.record.now())}"))
-            s.record.quiet(scene.world.api, REST)
+            s.rest()
             n = len(s.record.seen)
             s.operator.process.stop(PATIENCE)
             s.operator.start()
@@ -471,13 +472,12 @@ def f23_own_writes_late():
         kind, lines = variant
         with Stage(script=f"match WATCH *{kind}* always -> stall ms=2000 lines={lines}\n", patient=True) as s:
             drive(s.play)
-            s.record.quiet(scene.world.api, REST)
+            s.rest()
             s.told()
             s.same_end()
-            seen = s.record.writes(s.play.uid)
-            wait(lambda: len(writes(s)) >= seen + len(REASONS), PATIENCE, "the last answer")
+            wait(lambda: len(writes(s)) == s.record.writes(s.play.uid) + len(REASONS), PATIENCE, lambda_text(
+                lambda: f"{len(writes(s))} writes, of which {s.record.writes(s.play.uid)} and {len(REASONS)} events are to be seen"))
             assert all(e["status"] < 300 for e in writes(s)), [e for e in writes(s) if e["status"] >= 300]
-            assert len(writes(s)) == seen + len(REASONS), f"{len(writes(s))} writes, of which {seen} and {len(REASONS)} events are to be seen"
             s.converged()
             s.goes()
     side_by_side([("deploymentrequests", 1), ("deploymentrequests", 2), ("deploymentrequests", 4), ("jobs", 1), ("configmaps", 1),
@@ -515,7 +515,7 @@ def f24_deletions_missed():
 
     def nothing_left(s):
         wait(lambda: {name for _, name in s.record.listed(scene.world.api)} == set(STRANGERS), PATIENCE, "nothing to be left")
-        s.record.quiet(scene.world.api, REST)
+        s.rest()
         s.record.check_jobs(s.play.uid)
         s.record.check_unchanged(s.strangers)
     side_by_side([("configmaps", "dgdr-status-a", 3, made_again), ("jobs", "profile-a", 3, ends("Failed", "JobDeleted")),

@@ -202,6 +202,7 @@ def what_cannot_be_read():
             assert status["profilingProgress"] == good["profilingProgress"] and status["state"] == "Profiling", status
         play.report({"phase": "PlannerGeneration", "message": "m"})
         play.wait(lambda s: s["profilingPhase"] == "PlannerGeneration" and condition(s, "Reporting")["status"] == "True")
+        wait(lambda: play.events("Malformed"), PATIENCE, "the event")
         assert len(play.events("Malformed")) == 1, play.events()
         play.succeed()
         play.state("Ready")
@@ -272,7 +273,7 @@ def an_old_object():
         code, body = world.api.patch(path, {"status": status})
         assert code == 200, body
         with world.operator(ns) as operator:
-            operator.process.expect("^idle", 30)
+            operator.process.expect("^idle", PATIENCE)
             assert not play.jobs(), play.jobs()
             assert play.status()["state"] == "Ready" and "profilingProgress" not in play.status(), play.status()
             has_columns(table(kubectl(play, "get", "dgdr", "old")), NAME="old", STATE="Ready", PHASE="", AGE=None)

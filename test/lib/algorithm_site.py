@@ -108,6 +108,7 @@ class Scene:
 
     def made(self, kind):
         """The names of all objects of a kind that there ever were, in order."""
+        self.seen.catch_up(kind)
         with self.seen.changed:
             return [i["metadata"]["name"] for what, i in self.seen.seen[kind] if what == "ADDED"]
 

@@ -159,6 +159,7 @@ class Scene:
 
     def jobs_made(self, name):
         """The names of all Jobs of an experiment that there ever were, in order."""
+        self.seen.catch_up("jobs")
         with self.seen.changed:
             made = [i for what, i in self.seen.seen["jobs"] if what == "ADDED"]
         return [j["metadata"]["name"] for j in made if j["metadata"]["labels"].get("gpu.scheduler.io/experiment") == name]
@@ -176,6 +177,7 @@ class Scene:
             assert sum(live.values()) <= 1, live
 
     def events(self, reason):
+        self.seen.catch_up("events")
         with self.seen.changed:
             return [e for e in self.seen.now["events"].values() if e["reason"] == reason]
 

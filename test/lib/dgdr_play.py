@@ -12,6 +12,7 @@ import contextlib
 import copy
 import json
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -142,6 +143,34 @@ class Operator:
     def kill(self):
         self.process.signal(signal.SIGKILL)
         self.process.wait()
+
+    def sent(self):
+        """How many writes it has sent, once it is idle."""
+        said = [re.match(r"idle after (\d+) writes", line) for line in list(self.process.lines)]
+        return max((int(m[1]) for m in said if m), default=0)
+
+    def rounds(self):
+        """How often it has gone to sleep so far; None: it does not run."""
+        try:
+            with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as f:
+                found = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", f.read(), re.M)
+        except OSError:
+            return None
+        return int(found[1]) if found else None
+
+    def rests(self, quiet, count):
+        """QUIET() waits until nothing happens; that says something if the operator, which looks around all the time, did not
+        stand still meanwhile. COUNT(): how much has been seen."""
+        since = [None, None]  # what had been seen by whom, and after how many rounds
+
+        def is_resting():
+            here = count(), self.process.pid
+            if since[0] != here:
+                since[:] = here, self.rounds()
+            quiet()
+            now = self.rounds()
+            return (count(), self.process.pid) == here and (None in (since[1], now) or now >= since[1] + 10)
+        wait(is_resting, 2 * PATIENCE, "an operator that runs and does nothing")
 
     @contextlib.contextmanager
     def kept_alive(self, kill=lambda: False, again=None):

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import copy
+import functools
 import threading
 import time
 import traceback
@@ -142,6 +143,14 @@ class Stage:
         """Waits until the operator has looked at everything, which takes a new one its time."""
         wait(lambda: any(line.startswith("idle after") for line in self.operator.process.lines), PATIENCE, "an idle operator")
 
+    def rest(self):
+        """Waits until nothing happens any more."""
+        quiet = functools.partial(self.record.quiet, scene.world.api, REST)
+        if self.operator:
+            self.operator.rests(quiet, lambda: len(self.record.seen))
+        else:
+            quiet()
+
     def relist(self):
         """I3: an operator that knows nothing looks at everything, and has nothing to write."""
         self.operator.process.stop(PATIENCE)
@@ -158,7 +167,7 @@ class Stage:
         """I2 (Jobs), I3, I4, I6."""
         play = play or self.play
         self.idle()
-        self.record.quiet(scene.world.api, REST)
+        self.rest()
         before = self.record.listed(scene.world.api)
         if self.proxy:
             self.proxy.off()
@@ -186,7 +195,7 @@ class Stage:
             told = self.reasons(play)
             assert len(told) == len(set(told)) and set(told) <= set(REASONS), told
         elif reasons != "any":
-            wait(lambda: self.reasons(play) == sorted(REASONS + list(reasons)), 30, lambda_text(lambda: f"the events, not {self.reasons(play)}"))
+            wait(lambda: self.reasons(play) == sorted(REASONS + list(reasons)), PATIENCE, lambda_text(lambda: f"the events, not {self.reasons(play)}"))
 
     def goes(self, play=None, but=()):
         """I5: the request is deleted, and all that it owned goes."""
@@ -216,8 +225,8 @@ class Stage:
             return [e for e in play.events(reason) if about in e["note"]]
         status = play.wait(lambda s: condition(s, "Stalled").get("reason") == reason and about in condition(s, "Stalled")["message"], reason)
         assert condition(status, "Stalled")["status"] == "True" and condition(status, "Ready")["status"] == "False", status
-        wait(lambda: len(told()) == 1, 30, f"an event {reason}")
-        self.record.quiet(scene.world.api, REST)
+        wait(lambda: len(told()) == 1, PATIENCE, f"an event {reason}")
+        self.rest()
         assert len(told()) == 1, told()
         return condition(play.status(), "Stalled")["message"]
 
@@ -262,7 +271,7 @@ class Reference:
     def _run():
         with Stage() as s:
             drive(s.play)
-            s.record.quiet(scene.world.api, REST)
+            s.rest()
             s.told()
             state, counts = s.record.end_state(s.play.uid), s.record.counts(s.play.uid)
             seen = s.record.writes(s.play.uid)

@@ -75,6 +75,7 @@ class Plan:
                     self.drive(s.play)
                     s.idle()  # before nobody looks after it any more
                     s.quiet()
+                assert deaths or s.operator.sent() < k, f"{s.operator.sent()} writes, and not killed at {k}"
                 killed.append(len(deaths))
                 s.finish(reference)
 
@@ -85,7 +86,7 @@ class Plan:
         writes = self.each_write(reference)
         side_by_side([(f, k) for k in writes for f in (before, lost)], lambda v: v[0](v[1]))
         diag(f"{reference.writes} writes, {sum(killed)} times killed")
-        assert sum(killed) >= len(writes) - 2, killed  # a write less is needed where two things happen at once
+        assert sum(killed) >= len(writes) / 2, killed  # fewer writes are needed where several things happen at once
 
 
 class Stage:
@@ -137,7 +138,7 @@ class Stage:
             left = unsettled(self.there(), self.world.which == "cluster")
             assert not left, left
             return self.caught_up()
-        wait(is_quiet, 2 * PATIENCE, "rest")
+        self.operator.rests(lambda: wait(is_quiet, 2 * PATIENCE, "rest"), lambda: sum(map(len, self.seen.seen.values())))
 
     def idle(self):
         """Waits until the operator has looked at everything, which takes a new one its time."""

@@ -244,7 +244,7 @@ def play_cases(cases, base, play):
 def effects(fields, base, hints, play):
     """{path: the differences that a change of this field made}."""
     cases = cases_of(fields, base, hints)
-    for _ in range(3):
+    for _ in range(6):
         made, noise, count = play_cases(cases, base, play)
         if not noise:
             break

@@ -51,7 +51,7 @@ def pod(request, **env):
         path = os.path.join(directory, "metrics.json")
         text = request if isinstance(request, str) else json.dumps(request)
         done = subprocess.run([program("sonde-pod"), "ml", text], check=False, text=True, capture_output=True,
-                              stdin=subprocess.DEVNULL, timeout=120, cwd=directory,
+                              stdin=subprocess.DEVNULL, timeout=300, cwd=directory,
                               env={**os.environ, "SONDE_PYTHON": sys.executable, "SONDE_METRICS_FILE": path, "SONDE_SEED": "5", **env})
         left = sorted(os.listdir(directory))
         assert left in ([], ["metrics.json"]), left

@@ -271,7 +271,7 @@ class Api:
 
     def request(self, method, path, body=None, content_type="application/json"):
         if time.monotonic() - self._used > IDLE:
-            self._connection.close()  # the server may be about to
+            self._connection.close()  # the server may be about to, and only a GET may be sent again
         try:
             try:
                 response = self._send(self._connection, method, path, body, content_type)

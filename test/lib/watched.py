@@ -20,6 +20,7 @@ class Watched:
         self._seen = {kind: [] for kind in types}
         self.last = time.monotonic()  # when something was last seen
         self.changed = threading.Condition()
+        self._server, self._types = server, types
         for kind, prefix in types.items():
             api, path = server.api(), f"{prefix}/namespaces/{ns}/{kind}"
             version = self._list(api, kind, path)
@@ -112,8 +113,24 @@ class Watched:
             time.sleep(rest / 5)
         self._whole()
 
+    def catch_up(self, kind, seconds=60):
+        """Waits until all that the server has of a kind by now has been seen: who asks the server may know more than a watch shows."""
+        api = self._server.api()
+        status, listed = api.get(f"{self._types[kind]}/namespaces/{self.ns}/{kind}")
+        api.close()
+        assert status == 200, listed
+        there = {item["metadata"]["uid"]: int(item["metadata"]["resourceVersion"]) for item in listed["items"]}
+        version = int(listed["metadata"]["resourceVersion"])
+
+        def is_seen():
+            seen = {item["metadata"]["uid"]: (what, int(item["metadata"]["resourceVersion"])) for what, item in self.seen[kind]}
+            return all(uid in seen and seen[uid][1] >= least for uid, least in there.items()) and \
+                all(uid in there or what == "DELETED" or at > version for uid, (what, at) in seen.items())
+        self.wait(is_seen, seconds, f"the watch of {kind} to show what there is")
+
     def versions(self, kind, name):
-        """All that has been seen of one object, in order."""
+        """All that there has been of one object until now, in order."""
+        self.catch_up(kind)
         with self.changed:
             return [(what, item) for what, item in self.seen[kind] if item["metadata"]["name"] == name]
 

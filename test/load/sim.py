@@ -40,7 +40,7 @@ def body(**members):
     return {"model": MODEL, "prompt": PROMPT, "max_tokens": 5, **members}
 
 
-def ask(port, path="/v1/completions", content=None, method=None, timeout=20):
+def ask(port, path="/v1/completions", content=None, method=None, timeout=60):
     """(status, body as text) of one request on a connection of its own."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
@@ -55,7 +55,7 @@ def ask(port, path="/v1/completions", content=None, method=None, timeout=20):
 def begin(port, **members):
     """A socket on which the head of a stream has been read: the engine has the request."""
     content = json.dumps(body(stream=True, **members))
-    s = socket.create_connection(("127.0.0.1", port), timeout=20)
+    s = socket.create_connection(("127.0.0.1", port), timeout=60)
     s.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: sim\r\nContent-Length: {len(content)}\r\n\r\n{content}".encode())
     head = s.recv(17)
     assert head == b"HTTP/1.1 200 OK\r\n", head
@@ -79,7 +79,7 @@ def events(text):
 
 def sim(*arguments):
     """Exit status, standard output, standard error of a `sim` that ends by itself."""
-    done = subprocess.run([POD, "sim", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20,
+    done = subprocess.run([POD, "sim", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
                           check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -91,7 +91,7 @@ def curl_reads_a_stream():
     with engine() as server:
         done = subprocess.run(["curl", "-sN", "-i", f"http://127.0.0.1:{server.port}/v1/chat/completions", "-d", json.dumps(
             {"model": MODEL, "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 3, "stream": True,
-             "stream_options": {"include_usage": True}})], stdout=subprocess.PIPE, text=True, timeout=20, check=True)
+             "stream_options": {"include_usage": True}})], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
         head, text = done.stdout.replace("\r\n", "\n").split("\n\n", 1)
         assert head.startswith("HTTP/1.1 200") and "Content-Type: text/event-stream" in head, head
         got = events(text)
@@ -123,7 +123,7 @@ def both_endpoints_answer_streamed_and_whole():
 
 def one_connection_serves_many_requests():
     with engine(decode_baseMs=1, prefill_baseMs=1) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         for i in range(20):
             connection.request("POST", "/v1/completions", json.dumps(body(stream=i % 2 == 0)))
             answer = connection.getresponse()
@@ -139,7 +139,7 @@ def https_is_spoken_with_a_certificate():
                        check=True, capture_output=True)
         with engine("--tls-cert", cert, "--tls-key", key) as server:
             context = ssl.create_default_context(cafile=cert)
-            connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=20)
+            connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=context, timeout=60)
             connection.request("POST", "/v1/completions", json.dumps(body(stream=True)))
             assert len(events(connection.getresponse().read().decode())) == 5
             connection.close()
@@ -184,7 +184,7 @@ def tokens_come_when_the_model_says():
     """tokens come when the model says, and never earlier"""
     with engine(prefill_baseMs=20, prefill_perTokenUs=4000, decode_baseMs=30, decode_perRequestUs=0, decode_perKvTokenNs=0) as server:
         began = time.monotonic()
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         connection.request("POST", "/v1/completions", json.dumps(body(stream=True)))
         answer, times = connection.getresponse(), []
         for line in answer:
@@ -217,11 +217,11 @@ def stream_many(port, count, tokens):
     request = b"POST /v1/completions HTTP/1.1\r\nHost: sim\r\nContent-Length: %d\r\n\r\n" % len(content) + content
     selector = selectors.DefaultSelector()
     for _ in range(count):
-        s = socket.create_connection(("127.0.0.1", port), timeout=20)
+        s = socket.create_connection(("127.0.0.1", port), timeout=60)
         s.sendall(request)
         s.setblocking(False)
         selector.register(s, selectors.EVENT_READ, [b"", 0])
-    chunks, deadline = [], time.monotonic() + 25
+    chunks, deadline = [], time.monotonic() + 120
     while selector.get_map():
         assert time.monotonic() < deadline, f"{len(selector.get_map())} streams have not ended"
         for key, _ in selector.select(1):
@@ -257,10 +257,10 @@ def two_thousand_streams_run_at_once():
 
 
 def clients_that_go_leave_room_for_others():
-    with engine(kvTokensPerGpu=1000, decode_baseMs=20) as server:
-        for _ in range(20):  # each would hold the whole cache for 20 s
+    with engine(kvTokensPerGpu=1000, decode_baseMs=100) as server:
+        for _ in range(20):  # each would hold the whole cache for 100 s
             begin(server.port, max_tokens=995).close()
-        assert ask(server.port, content=body(max_tokens=20))[0] == 200
+        assert ask(server.port, content=body(max_tokens=5))[0] == 200
 
 
 # --- faults ----------------------------------------------------------------------
@@ -299,7 +299,7 @@ def a_crash_ends_the_process_as_a_signal_does():
             raise AssertionError("a crashed server answered")
         except (http.client.HTTPException, OSError):
             pass
-        assert server.wait(10) in (-signal.SIGSEGV, 139)
+        assert server.wait(60) in (-signal.SIGSEGV, 139)
 
 
 def a_hang_stops_all_tokens_but_not_the_health():
@@ -318,12 +318,16 @@ def a_hang_stops_all_tokens_but_not_the_health():
 
 
 def a_slow_start_is_503_until_it_is_over():
-    with engine(faults_startDelayMs=1500) as server:
-        for path, content in ("/health", None), ("/v1/models", None), ("/v1/completions", body()):
-            assert ask(server.port, path, content)[0] == 503, path
-        wait(lambda: ask(server.port, "/health")[0] == 200, 60)
-        server.expect("Simulated engine is ready")
-        assert ask(server.port, content=body())[0] == 200
+    for delay in 1500, 6000, 24000:  # longer where it was over before anybody could ask
+        with engine(faults_startDelayMs=delay) as server:
+            asked = [ask(server.port, path, content)[0] for path, content in
+                     (("/health", None), ("/v1/models", None), ("/v1/completions", body()))]
+            if asked == [503] * 3:
+                wait(lambda: ask(server.port, "/health")[0] == 200, 60)
+                server.expect("Simulated engine is ready")
+                assert ask(server.port, content=body())[0] == 200
+                return
+    raise AssertionError(f"{asked} within {delay} ms")
 
 
 def a_model_that_does_not_start_says_its_last_words():
@@ -344,7 +348,7 @@ def sigterm_ends_it_at_once():
         with engine(decode_baseMs=50) as server:
             s = begin(server.port, max_tokens=10000)
             server.signal(number)
-            assert server.wait(5) == code
+            assert server.wait(60) == code  # the stream would take minutes
             with contextlib.suppress(ConnectionResetError):
                 assert b"[DONE]" not in read_on(s)
             s.close()

@@ -258,13 +258,13 @@ def the_region_leaves_the_data_and_the_scoring_out():
 def dask_uses_a_cluster_that_is_there():
     code = ("import distributed, time\nif __name__ == '__main__':\n"
             "    c = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)\n"
-            "    print('at', c.scheduler_address, flush=True)\n    time.sleep(100)\n")
+            "    print('at', c.scheduler_address, flush=True)\n    time.sleep(3600)\n")
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "cluster.py")
         with open(path, "w", encoding="utf-8") as f:
             f.write(code)
         with Process(sys.executable, path, cwd=directory) as cluster:
-            address = cluster.expect(r"^at (\S+)", 60)[1]
+            address = cluster.expect(r"^at (\S+)", 120)[1]
             small = {"framework": "dask", "datasetSize": 300, "nFeatures": 20, "parameters": {"n_estimators": 8}}
             for task in ("distributed_training", "hyperparameter_tuning"):
                 status, metrics, said = pod({**small, "task": task}, DASK_SCHEDULER_ADDRESS=address)

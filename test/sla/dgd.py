@@ -20,6 +20,7 @@ from sonde_test import ROOT, ControlPlane, Engine, diag, main, program, wait
 PATIENCE = 240  # a kubelet takes its time over pods that are going: up to two minutes were seen
 PHASES = ["Initializing", "PrefillSweep", "DecodeSweep", "ConfigSelection", "PrefillInterpolation", "DecodeInterpolation",
           "PlannerGeneration", "Complete"]
+SLOW = {"prefill": {"baseMs": 5000}}  # the first sweep is not over before somebody has seen it, or told its pod to go
 
 
 class Scene:
@@ -78,7 +79,7 @@ def profiler_pids(ns):
 
 
 def send(ns, number):
-    for pid in wait(lambda: profiler_pids(ns), 20, "the profiler's process"):
+    for pid in wait(lambda: profiler_pids(ns), 60, "the profiler's process"):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
@@ -108,7 +109,7 @@ def a_request_passes_all_phases():
 
 def a_killed_profiler_leaves_nothing():
     """SIGKILL of the profiler in mid-run ends the request, and what it had deployed is taken away"""
-    with Scene() as scene:
+    with Scene(model=SLOW) as scene:
         play = scene.create("b", spec(gpus=2))
         scene.profiles(play, "PrefillSweep")
         send(scene.ns, signal.SIGKILL)
@@ -141,7 +142,7 @@ def an_evicted_pod_goes_on_from_the_checkpoint():
 
 def a_deleted_request_takes_all_along():
     """Deletion of the request in mid-run: all temporary deployments go with it"""
-    with Scene() as scene:
+    with Scene(model=SLOW) as scene:
         play = scene.create("d", spec(gpus=2))
         scene.profiles(play, "PrefillSweep")
         pod = play.pod()["metadata"]["name"]
@@ -153,7 +154,7 @@ def a_deleted_request_takes_all_along():
 
 def suspended_and_cancelled():
     """suspend and cancel leave no deployment behind"""
-    with Scene(model={"prefill": {"baseMs": 5000}}) as scene:  # it is not done before the server has told its pod to go
+    with Scene(model=SLOW) as scene:
         play = scene.create("e", spec(gpus=2))
         scene.profiles(play, "PrefillSweep")
         play.edit(suspend=True)

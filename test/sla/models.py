@@ -15,6 +15,7 @@ from sonde_test import SOAK, diag, main
 SEED = int(os.environ.get("SONDE_SEED", "20261116"))
 MODELS = 34
 HALF_OF = 27  # of 30
+TRIES = 10  # every other one meets such a moment where the machine is busy all the time
 
 
 def folder():
@@ -228,7 +229,7 @@ def measured_in_real_time(number):
 def real_engines_measure_the_same():
     """Simulated engines in real time: the choice is the model's own, the curves are near"""
     for number in range(30 if SOAK else 3):
-        assert any(measured_in_real_time(number) for _ in range(3)), f"model {number}: another choice or other curves, three times"
+        assert any(measured_in_real_time(number) for _ in range(TRIES)), f"model {number}: another choice or other curves, {TRIES} times"
 
 
 if __name__ == "__main__":
