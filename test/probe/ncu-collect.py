@@ -22,7 +22,7 @@ from sonde_test import QUICK, ROOT, Process, diag, main, program, wait
 POD = program("sonde-pod")
 REPLAY = os.path.join(ROOT, "test", "tools", "ncu-replay")
 RECORDINGS = os.path.join(ROOT, "test", "data", "ncu", "recordings")
-HANG = 60  # seconds: longer than anything takes
+HANG = 120  # seconds: longer than anything takes
 MARK = "SONDE_NCU_COLLECT_TEST"  # in the environment of all that a run starts
 
 
