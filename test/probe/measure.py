@@ -18,11 +18,17 @@ from sonde_test import Process, main, program, wait
 
 POD, WORKLOAD = program("sonde-pod"), program("test/workload")
 MIB = 1 << 20
+HANG = 120  # seconds: longer than anything takes
+
+
+def longer(first, times=8):
+    """FIRST, then twice as much, and so on: what must be seen in time is tried again, for on a busy machine all comes late."""
+    return [first << i for i in range(times)]
 
 
 def probe(*arguments, env=None):
     return subprocess.run([POD, "probe", *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False, timeout=60, env={**os.environ, **(env or {})})
+                          stderr=subprocess.PIPE, text=True, check=False, timeout=HANG, env={**os.environ, **(env or {})})
 
 
 def measured(*arguments, n=1, options=(), code=0):
@@ -66,7 +72,10 @@ def a_timeout_ends_the_whole_tree():
 
 
 def the_tree_is_measured_as_one():
-    sample = measured("tree", 4, 16, 1000)[0]
+    for ms in longer(250):
+        sample = measured("tree", 4, 16, ms)[0]
+        if sample["processes"] == 5 and sample["peakRss"] >= 64 * MIB:
+            break
     assert sample["processes"] == 5 and 64 * MIB <= sample["peakRss"] < 74 * MIB, sample
     sample = measured("orphan", 20)[0]
     assert sample["orphans"] == 1 and sample["user"] + sample["sys"] >= 0.019, sample
@@ -97,16 +106,19 @@ def prepare_runs_before_each_run():
 def two_commands_are_compared_in_every_format():
     with tempfile.TemporaryDirectory() as dir_:
         file = os.path.join(dir_, "out.json")
-        done = probe("-n", 8, "--seed", 5, "--export-json", file, "--", WORKLOAD, "sleep", 2, ":::", WORKLOAD, "sleep", 25)
-        with open(file, encoding="utf-8") as f:
-            told = json.load(f)
+        for ms in longer(25):  # until it is more than what a busy machine does to the other
+            done = probe("-n", 8, "--seed", 5, "--export-json", file, "--", WORKLOAD, "sleep", 2, ":::", WORKLOAD, "sleep", ms)
+            with open(file, encoding="utf-8") as f:
+                told = json.load(f)
+            if told["comparison"]["pairs"][0]["verdict"] == "slower":
+                break
     lines = done.stdout.splitlines()
     assert lines[0].split()[0] == "command" and lines[0].endswith("vs first"), lines[0]
     assert "slower" in lines[2] and "effect" in lines[2], lines[2]
     assert lines[3].startswith("8 interleaved runs each after 1 warm-up"), lines[3]
     assert sum("│" in line for line in lines) == 2, done.stdout
     first, second = told["results"]
-    assert len(first["times"]) == 8 and second["min"] >= 0.025 and first["medianInterval"]["low"] <= first["median"]
+    assert len(first["times"]) == 8 and second["min"] >= ms / 1000 and first["medianInterval"]["low"] <= first["median"]
     assert told["comparison"]["pairs"][0]["verdict"] == "slower" and told["seed"] == 5 and told["machine"]["cpus"] >= 1
     rows = list(csv.DictReader(io.StringIO(probe("-n", 3, "-o", "csv", "--", WORKLOAD, "exit", 0).stdout)))
     assert len(rows) == 1 and float(rows[0]["median"]) > 0 and rows[0]["n"] == "3"
@@ -120,18 +132,25 @@ def gpus_come_from_nvidia_smi():
         with open(os.path.join(dir_, "nvidia-smi"), "w", encoding="ascii") as f:
             f.write(f"#!/bin/sh\necho '50, 2048, 100.5'\necho '70, 1024, [N/A]'\ntouch {asked}\n")
         os.chmod(f.name, 0o755)
-        # It stays until they were looked at, and then for as long as the answer takes.
-        done = probe("-n", 1, "-w", 0, "-o", "json", "--", "sh", "-c", f"until test -e {asked}; do sleep 0.05; done; sleep 1",
-                     env={"PATH": f"{dir_}:{os.environ['PATH']}"})
-    gpu = json.loads(done.stdout)["results"][0]["samples"][0]["gpu"]
+        for seconds in longer(1, 6):  # it stays until they were looked at, and then for as long as the answer takes
+            done = probe("-n", 1, "-w", 0, "-o", "json", "--", "sh", "-c",
+                         f"until test -e {asked}; do sleep 0.05; done; sleep {seconds}",
+                         env={"PATH": f"{dir_}:{os.environ['PATH']}"})
+            os.unlink(asked)
+            sample = json.loads(done.stdout)["results"][0]["samples"][0]
+            if "gpu" in sample:
+                break
+    gpu = sample["gpu"]
     assert gpu.pop("looks") >= 1, gpu
     assert gpu == {"gpus": 2, "utilization": 60, "memoryPeak": 3072 * MIB, "power": 100.5}, gpu
 
 
 def a_small_command_has_a_peak_beside_a_large_one():
-    # One that ends before it is looked at may have none: this one stays.
-    done = probe("-n", 6, "-w", 0, "-o", "json", "--", WORKLOAD, "sleep", 200, ":::", WORKLOAD, "memory", 8, 0)
-    small, large = json.loads(done.stdout)["results"]
+    for ms in longer(200):  # one that ends before it is looked at may have none: this one stays
+        done = probe("-n", 6, "-w", 0, "-o", "json", "--", WORKLOAD, "sleep", ms, ":::", WORKLOAD, "memory", 8, 0)
+        small, large = json.loads(done.stdout)["results"]
+        if len(small["memory_usage_byte"]) == 6:
+            break
     assert len(small["memory_usage_byte"]) == 6 and small["peakRss"] < 4 * MIB, small
     assert len(large["memory_usage_byte"]) == 6 and large["peakRss"] >= 8 * MIB, large
 
@@ -142,7 +161,7 @@ def who_reads_the_terminal_is_not_stopped_for_ever():
         os.execv(POD, [POD, "probe", "-n", "1", "-w", "0", "--", "sh", "-c", "read x </dev/tty; stty -echo </dev/tty; exit 0"])
     told = b""
     try:
-        while select.select([terminal], [], [], 20)[0]:
+        while select.select([terminal], [], [], HANG)[0]:
             piece = os.read(terminal, 4096)
             if not piece:
                 break
@@ -163,12 +182,12 @@ def those_that_go_on_forking_are_ended():
 
 
 def ctrl_c_ends_the_tree_and_prints_what_there_is():
-    with Process(POD, "probe", "-n", "50", "-w", "0", "--", WORKLOAD, "tree", "2", "1", "100") as p:
-        wait(lambda: subprocess.run(["pgrep", "-P", str(p.pid)], stdout=subprocess.DEVNULL, check=False).returncode == 0, 60)
+    with Process(POD, "probe", "-n", "50", "-w", "0", "--", WORKLOAD, "tree", "2", "1", "10000") as p:
+        wait(lambda: subprocess.run(["pgrep", "-P", str(p.pid)], stdout=subprocess.DEVNULL, check=False).returncode == 0, HANG)
         keeper = int(subprocess.run(["pgrep", "-P", str(p.pid)], stdout=subprocess.PIPE, check=True).stdout.split()[0])
-        wait(lambda: subprocess.run(["pgrep", "-P", str(keeper)], stdout=subprocess.DEVNULL, check=False).returncode == 0, 60)
+        wait(lambda: subprocess.run(["pgrep", "-P", str(keeper)], stdout=subprocess.DEVNULL, check=False).returncode == 0, HANG)
         p.signal(signal.SIGINT)
-        assert p.wait(20) == 130
+        assert p.wait(HANG) == 130
         assert not os.path.exists(f"/proc/{keeper}"), "the keeper is left"
         assert "interrupted, 50 were asked for" in "\n".join(p.lines), p.lines
 

@@ -50,7 +50,7 @@ REFUSED = {
 
 
 def ncu(*args, data=b"", **env):
-    return subprocess.run([POD, "ncu", *args], input=data, capture_output=True, timeout=20, check=False, env={**os.environ, **env})
+    return subprocess.run([POD, "ncu", *args], input=data, capture_output=True, timeout=120, check=False, env={**os.environ, **env})
 
 
 def summary(path, *args, **env):

@@ -19,9 +19,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -177,26 +179,34 @@ static int settled_forks(uint64_t n, uint64_t before, const char *file)
         return 0;
 }
 
+/* Whoever is to reap PID may do so from here on: it is gone, or what is left of it. */
+static void wait_for_end(pid_t pid)
+{
+        struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+
+        while (ended.fd >= 0 && poll(&ended, 1, -1) < 0)
+                continue;
+}
+
 /* A child of a child: its parent is gone at once. */
 static void orphan(uint64_t ms, bool wait_for_it)
 {
         int fds[2];
-        char byte;
+        pid_t pid;
 
         if (pipe(fds) < 0)
                 exit(1);
         if (fork() == 0) {
-                if (fork() == 0) {
-                        close(fds[0]);
+                pid = fork();
+                if (pid == 0)
                         burn((double)ms);
-                        _exit(0);
-                }
+                else
+                        (void)!write(fds[1], &pid, sizeof(pid));
                 _exit(0);
         }
-        close(fds[1]);
         wait_all();
-        if (wait_for_it)
-                (void)!read(fds[0], &byte, 1); /* the end of the pipe is its end */
+        if (wait_for_it && read(fds[0], &pid, sizeof(pid)) == sizeof(pid))
+                wait_for_end(pid);
 }
 
 static void turns(uint64_t n)

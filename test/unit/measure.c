@@ -20,6 +20,9 @@
 #include "base/file.h"
 #include "probe/measure/measure.h"
 
+/* What must be seen in time is tried again with twice the time, up to this: only in failure. */
+enum { LONGEST_MS = 25600 };
+
 struct world {
         struct loop *loop;
         struct measure *m;
@@ -118,6 +121,21 @@ static const struct measure_sample *quietly(struct world *w, const char *words)
         return run(w, (struct measure_command){.output = MEASURE_OUTPUT_NULL}, words);
 }
 
+/*
+ * The peak of COMMAND, a workload whose last argument is for how long it holds its memory: ever longer, until so many PROCESSES
+ * and at least LEAST were seen. What counts is what the keeper has seen, and on a busy machine it looks late.
+ */
+static int64_t peak_of(struct world *w, const char *command, int processes, int64_t least)
+{
+        int64_t peak = -1;
+
+        for (unsigned ms = 100; ms <= LONGEST_MS && (w->sample.processes != processes || peak < least);
+             ms *= 2)
+                peak = quietly(w, arena_printf(&w->arena, "%s %u", command, ms))->peak_rss;
+        assert_int_equal(w->sample.processes, processes);
+        return peak;
+}
+
 static void test_how_it_ends_is_data(void **state)
 {
         struct world *w = *state;
@@ -125,7 +143,7 @@ static void test_how_it_ends_is_data(void **state)
 
         assert_true(measure_sample_ok(s));
         assert_int_equal(s->exit_code, 0);
-        assert_true(s->wall > 0 && s->wall < 10 && s->processes >= 1 && s->left_over == 0);
+        assert_true(s->wall > 0 && s->wall < 60 && s->processes >= 1 && s->left_over == 0);
         assert_true(s->started > 0 && s->minor_faults > 0);
         s = quietly(w, "workload exit 3");
         assert_int_equal(s->exit_code, 3);
@@ -182,14 +200,12 @@ static void test_its_time_is_told(void **state)
 static void test_memory_is_its_own(void **state)
 {
         struct world *w = *state;
-        int64_t nothing, some = 0;
+        int64_t nothing, some;
         _cleanup_(free_ptr) char *ours = xmalloc(64 << 20);
 
         memset(ours, 1, 64 << 20);
-        nothing = quietly(w, "workload memory 0 60")->peak_rss;
-        /* With a sanitizer the keeper is larger than that, and it counts what was seen: a busy machine takes longer to see it. */
-        for (unsigned ms = 200; ms <= 3200 && some - nothing < 19 << 20; ms *= 2)
-                some = quietly(w, arena_printf(&w->arena, "workload memory 20 %u", ms))->peak_rss;
+        nothing = peak_of(w, "workload memory 0", 1, 1);
+        some = peak_of(w, "workload memory 20", 1, nothing + (19 << 20));
         assert_true(nothing > 0 && nothing < 60 << 20); /* ours is not told for its own */
         assert_true(some - nothing >= 19 << 20 && some - nothing < 40 << 20);
 }
@@ -197,21 +213,19 @@ static void test_memory_is_its_own(void **state)
 static void test_a_child_of_vfork_has_no_memory_of_its_own(void **state)
 {
         struct world *w = *state;
-        const struct measure_sample *s = quietly(w, "workload vfork 64 300");
+        int64_t peak = peak_of(w, "workload vfork 64", 2, 64 << 20); /* it was seen */
 
-        assert_true(s->processes == 2); /* it was seen */
-        assert_true(s->peak_rss >= 64 << 20 && s->peak_rss < 100 << 20);
+        assert_true(peak >= 64 << 20 && peak < 100 << 20);
 }
 
 static void test_a_tree_is_the_sum_of_its_processes(void **state)
 {
         struct world *w = *state;
-        int64_t nothing = quietly(w, "workload tree 4 0 60")->peak_rss, some;
+        int64_t nothing = peak_of(w, "workload tree 4 0", 5, 1), some;
 
-        some = quietly(w, "workload tree 4 16 100")->peak_rss;
-        assert_int_equal(w->sample.processes, 5);
+        some = peak_of(w, "workload tree 4 16", 5, nothing + (60 << 20));
         assert_true(some - nothing >= 60 << 20 && some - nothing < 80 << 20);
-        some = quietly(w, "workload shared 4 32 100")->peak_rss; /* four readers of one 32 MB */
+        some = peak_of(w, "workload shared 4 32", 5, nothing + (28 << 20)); /* four readers of one 32 MB */
         assert_true(some - nothing >= 28 << 20 && some - nothing < 44 << 20);
 }
 
@@ -236,23 +250,26 @@ static void test_what_is_left_over_is_ended(void **state)
         assert_true(measure_sample_ok(s));
         assert_int_equal(s->left_over, 1);
         assert_string_equal(s->note, "1 process left over, and ended");
-        assert_true(s->wall < 10);
+        assert_true(s->wall < 60);
 }
 
 static void test_a_timeout_ends_the_tree(void **state)
 {
         struct world *w = *state;
         struct measure_command c = {
-                .output = MEASURE_OUTPUT_NULL, .timeout = 20 * USEC_PER_MS, .grace = 10 * USEC_PER_MS};
+                .output = MEASURE_OUTPUT_NULL, .timeout = 20 * USEC_PER_MS, .grace = 60 * USEC_PER_SEC};
         const struct measure_sample *s = run(w, c, "workload tree 3 1 60000");
 
         assert_true(s->timed_out && !s->stopped);
         assert_string_equal(s->error_reason, "TimedOut");
         assert_string_equal(s->error_message, "it did not end within 0.02 s");
         assert_int_equal(s->signal, SIGTERM);
-        c.timeout = 150 * USEC_PER_MS; /* until it ignores the signal */
-        s = run(w, c, "workload stubborn 60000");
-        assert_true(s->timed_out);
+        c.grace = 10 * USEC_PER_MS;
+        for (unsigned ms = 150; ms <= LONGEST_MS && s->signal == SIGTERM; ms *= 2) { /* until it ignores it */
+                c.timeout = ms * USEC_PER_MS;
+                s = run(w, c, "workload stubborn 60000");
+                assert_true(s->timed_out);
+        }
         assert_int_equal(s->signal, SIGKILL);
 }
 
@@ -321,7 +338,7 @@ static int64_t live_memory(struct world *w, const char *words, int processes, in
 static void test_what_is_used_now_counts_shared_pages_once(void **state)
 {
         struct world *w = *state;
-        int64_t nothing = quietly(w, "workload tree 4 0 60")->peak_rss, some;
+        int64_t nothing = peak_of(w, "workload tree 4 0", 5, 1), some;
 
         some = live_memory(w, "workload shared 4 32 60000", 5, 1);
         assert_true(some >= 32 << 20 && some < nothing + (64 << 20));
@@ -446,7 +463,7 @@ static void test_the_keeper_ends_with_its_owner(void **state)
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_int_equal(status, 0);
         ended.fd = ends[0];
-        assert_int_equal(poll(&ended, 1, 30000), 1);
+        assert_int_equal(poll(&ended, 1, 120000), 1);
         close(ends[0]);
 }
 
@@ -509,7 +526,7 @@ static void test_a_row_tells_of_each_run(void **state)
 
         snprintf(file, sizeof(file), "%s/runs", w->dir);
         snprintf(script, sizeof(script), "echo >> %s", file);
-        for (int i = 0; i < 200 && longest < 2;
+        for (int i = 0; i < 1000 && longest < 2;
              i++) { /* on a busy machine one run takes as long as a row may */
                 size_t n = row_of(w, (struct measure_command){0}, script);
 
@@ -581,11 +598,14 @@ static void test_it_has_no_terminal_of_ours(void **state)
 static void test_one_that_is_stopped_hears_of_its_end(void **state)
 {
         struct world *w = *state;
-        const struct measure_sample *s = run_script(
-                w, (struct measure_command){.timeout = 100 * USEC_PER_MS, .grace = 20 * USEC_PER_SEC},
-                "trap 'exit 7' TERM; while :; do kill -STOP $$; done");
+        struct measure_command c = {.grace = 20 * USEC_PER_SEC};
+        const struct measure_sample *s = &w->sample;
 
-        assert_true(s->timed_out);
+        for (unsigned ms = 100; ms <= LONGEST_MS && s->exit_code != 7; ms *= 2) { /* until it has its trap */
+                c.timeout = ms * USEC_PER_MS;
+                s = run_script(w, c, "trap 'exit 7' TERM; while :; do kill -STOP $$; done");
+                assert_true(s->timed_out);
+        }
         assert_int_equal(s->exit_code, 7);
 }
 

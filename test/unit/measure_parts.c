@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -245,6 +246,61 @@ static void test_names_with_brackets_do_not_confuse(void **state)
         assert_int_equal(proc_number("VmHWMX: 5 kB\n", "VmHWM"), -1);
 }
 
+/* The leader of a group of five that share its memory. */
+static _noreturn_ void share(size_t size, int ready)
+{
+        char *p = xmalloc(size), byte = 0;
+
+        memset(p, 1, size);
+        setpgid(0, 0);
+        for (int i = 0; i < 4; i++)
+                if (fork() == 0)
+                        for (;;)
+                                pause();
+        (void)!write(ready, &byte, 1);
+        for (;;)
+                pause();
+}
+
+static int64_t peak_now(struct family *f)
+{
+        family_forget(f);
+        family_list(f, getpid());
+        return family_peak(f, 0, 0);
+}
+
+/* They end one after the other, and what one shared is more of each other's: in the midst of a look, too. */
+static void test_what_is_shared_counts_once_while_they_end(void **state)
+{
+        enum { SIZE = 32 << 20 };
+        const unsigned rounds = unit_extent(5, 20, 200);
+        struct family f = {0};
+        int ready[2];
+        char byte;
+
+        assert_int_equal(pipe(ready), 0);
+        assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+        for (unsigned i = 0; i < rounds; i++) {
+                pid_t leader = fork();
+                int64_t calm;
+
+                if (leader == 0)
+                        share(SIZE, ready[1]);
+                assert_int_equal(read(ready[0], &byte, 1), 1);
+                calm = peak_now(&f);
+                assert_true(f.pids.n == 5 && calm >= SIZE);
+                assert_int_equal(kill(-leader, SIGKILL), 0);
+                for (int look = 0; look < 10; look++)
+                        assert_true(peak_now(&f) < calm + calm / 4);
+                while (waitpid(-1, NULL, 0) > 0)
+                        continue;
+        }
+        assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
+        family_done(&f);
+        close(ready[0]);
+        close(ready[1]);
+}
+
 /* A file that says what a counter would. */
 static int counter_of(uint64_t value, uint64_t enabled, uint64_t running)
 {
@@ -324,6 +380,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counters_that_are_not_there_are_absent),
         cmocka_unit_test(test_what_nvidia_smi_says),
         cmocka_unit_test(test_names_with_brackets_do_not_confuse),
+        cmocka_unit_test(test_what_is_shared_counts_once_while_they_end),
 };
 
 UNIT_MAIN(tests)

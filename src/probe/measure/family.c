@@ -346,6 +346,27 @@ static struct sums sum_up(struct family *f)
         return s;
 }
 
+/* Whether much has gone since sum_up() said S. */
+static bool has_shrunk(const struct family *f, const struct sums *s)
+{
+        int64_t gone = 0;
+
+        for (size_t i = 0; i < f->pids.n; i++) {
+                const struct family_usage *was = &f->relatives.v[i].usage;
+                struct family_usage is = {0};
+
+                if (!f->pids.v[i])
+                        continue;
+                (void)family_memory(f->pids.v[i], &is);
+                gone += MAX(was->rss - was->shared - (is.rss - is.shared), (int64_t)0);
+        }
+        return gone > s->own / NEWS;
+}
+
+/*
+ * When one ends meanwhile, its share becomes the others', and is counted with it and with those who are looked at after it: where
+ * that may be much, this look says nothing, and all are new to the next one.
+ */
 static void look_closely(struct family *f, const struct sums *s)
 {
         uint64_t began = cpu_ns();
@@ -360,6 +381,8 @@ static void look_closely(struct family *f, const struct sums *s)
         }
         qsort(f->known.v, f->known.n, sizeof(pid_t), by_number);
         f->twice = MAX(s->own - exact, (int64_t)0);
+        if (has_shrunk(f, s))
+                f->known.n = 0;
         f->close_cost = cpu_ns() - began;
 }
 
@@ -378,7 +401,7 @@ int64_t family_peak(struct family *f, int64_t known, uint64_t now)
                 look_closely(f, &s);
                 f->close_next = now + f->close_cost * CLOSE_SHARE;
                 f->close_soon = now + f->close_cost * CLOSE_SHARE_NEWS;
-                s.own_known = s.own;
+                s.own_known = f->known.n ? s.own : 0;
         }
         return MAX(s.largest, s.own_known - f->twice + s.shared);
 }
