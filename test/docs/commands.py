@@ -30,14 +30,21 @@ PATIENCE = 300  # for one command, or what a page takes for granted: some real r
 STAYS = re.compile(r"\b(sonde up\b|sonde operator\b|sonde-pod sim\b|kubectl get\b(?=.* -w)|sonde watch$)(?!.*(?:--exit-when-done|--truth))")
 # What a page takes for granted, as a script. It may not fail.
 PROFILING = "examples/algorithmprofiling.yaml"
-# The example, with an answer so long that it stays in its decode sweep for as long as a reader needs who has a busy machine.
-SWEEPS = "sed 's/osl: 50, ttft/osl: 2000, ttft/' examples/dgdr.yaml | sonde apply -f -"
+
+
+def sweeps(osl):
+    """The example with an answer of OSL tokens, so that its decode sweep lasts until it was seen: ten seconds for every 200 of them.
+    It takes the place of the one that the page itself may have made."""
+    return f"""kubectl delete dgdr simulated-qwen3 --ignore-not-found --cascade=foreground &&
+        sed 's/osl: 50, ttft/osl: {osl}, ttft/' examples/dgdr.yaml | sonde apply -f -"""
+
+
 GIVEN = {
     "a finished profiling": f"sonde apply -f {PROFILING} && sonde wait -q ap/quick-sort",
     "a profiling that was deleted": f"sonde apply -f {PROFILING} && sonde wait -q ap/quick-sort && kubectl delete ap quick-sort",
     "a finished comparison": "sonde apply -f examples/algorithmcomparison.yaml && sonde wait -q ac/sorting",
     "a finished deployment request": "sonde apply -f examples/dgdr.yaml && sonde wait -q dgdr/simulated-qwen3",
-    "a deployment request in its decode sweep": SWEEPS + """ &&
+    "a deployment request in its decode sweep": sweeps(400) + """ &&
         until kubectl get dgdr simulated-qwen3 -o jsonpath='{.status.profilingProgress}' | grep '"phase":"DecodeSweep".*totalSteps'; do sleep 0.1; done""",
     "a deployment request in its decode interpolation": """sed 's/InterpolationOsl: 50/InterpolationOsl: 400/' examples/dgdr.yaml | sonde apply -f - &&
         until sonde get dgdr | grep DecodeInterpolation; do sleep 0.1; done""",
@@ -50,7 +57,7 @@ GIVEN = {
              $a\\  customConfig: {{image: mine, command: [sh, -c, exit 3]}}' {PROFILING} | sonde apply -f -
         sonde wait -q ap/quick-sort ac/sorting
         sonde wait -q ap/broken || true
-        {SWEEPS}
+        {sweeps(1000)}
         until sonde get dgdr | grep Sweep; do sleep 0.1; done""",
     "an executed experiment": """sed 's#/cuda-samples/vectorAdd#/bin/true#' examples/cudaexperiment.yaml | sonde apply -f - &&
         sonde wait -q cuda/vectoradd""",
