@@ -33,7 +33,7 @@ static const uint64_t LOOK_GROWTH = 16; /* the next comes after a part of the ti
 static const uint64_t WAKE_UP = 5000;   /* ns, what a look costs besides */
 /* After a run of at most so long the next request is looked for so long, before the CPU falls asleep over it. */
 static const uint64_t SHORT_RUN = 20000000, STAY_AWAKE = 150000;
-static const uint64_t ROW_TIME = 20000000; /* a row of runs ends with the first that ends later */
+static const uint64_t ROW_TIME = 50000000; /* a row of runs ends with the first that ends later */
 static const uint64_t KILL_AGAIN = 10000000, KILL_GIVE_UP = 10000000000;
 /* The kernel counts pages in batches: two readings of one size may differ by so much. */
 static const int64_t RSS_SLACK = 128 << 10;

@@ -204,7 +204,7 @@ void measure_free(struct measure *m);
  * measure's until the next start: copy what is kept. Below 0: nothing was started and DONE is not called; that is
  * trouble of ours (no process to be had). A command that cannot be run is a sample: NotStarted.
  *
- * With `times` the keeper runs a short command again and again, for up to 20 ms, without us in between: DONE is called for
+ * With `times` the keeper runs a short command again and again, for up to 50 ms, without us in between: DONE is called for
  * each, and as long as measure_running() is true there, more are to come. How many there are is the keeper's choice: none follows
  * one that is not good, and there is no row for a command whose input, metrics or GPU somebody has to see to.
  */
