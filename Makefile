@@ -16,7 +16,7 @@ build: ## build the programs into build/
 	@scripts/deps build
 	@scripts/build programs
 
-test: ## all tests: unit, structure, fuzzers for 10 s each, those on a real control plane and its node; NAME=installed for one
+test: ## all tests: unit, structure, fuzzers for 5 s each, those on a real control plane and its node; NAME=installed for one
 	@scripts/deps build test cluster image
 	@scripts/build plain asan fuzz
 	@scripts/npm
