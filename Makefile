@@ -1,11 +1,11 @@
 # The front door. What each target does is in scripts/ and test/run; the build itself is meson's (meson.build).
-# On Debian 12 every target first installs what is missing (scripts/deps), says what, and asks nothing.
+# On Debian every target first installs what is missing (scripts/deps), says what, and asks nothing.
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help run build test test-quick soak fuzz bench lint image clean
+.PHONY: help run build test test-quick test-cluster test-peers soak coverage fuzz bench lint image clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s%s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s%s\n", $$1, $$2 }'
 
 run: ## install what is missing, build, start the embedded engine and carry out two requests on it
 	@scripts/deps build
@@ -16,24 +16,41 @@ build: ## build the programs into build/
 	@scripts/deps build
 	@scripts/build programs
 
-test: ## all tests: unit, structure, fuzzers for 5 s each, those on a real control plane and its node; NAME=installed for one
-	@scripts/deps build test cluster image
-	@scripts/build plain asan fuzz
+test: ## everything that needs neither Kubernetes nor Go: 6 minutes once built; NAME=page for one
+	@scripts/deps build test image
+	@scripts/build tools asan
 	@scripts/npm
-	@test/cluster/cluster build
-	@test/run --level cluster $(NAME)
+	@test/run --tier test $(NAME)
 
-test-quick: ## the tests without a control plane, in under 20 s
+test-quick: ## unit tests, corpora and the source itself: under 20 s
 	@scripts/deps build test
-	@scripts/build plain asan
-	@test/run --level quick
+	@scripts/build programs asan
+	@test/run --tier quick
 
-soak: ## all tests in their long forms: 1 000 fault schedules, 10 minutes of churn, 10 minutes a fuzzer
+test-cluster: ## on real Kubernetes, which is built once (needs Go): 15 minutes; NAME=installed for one
 	@scripts/deps build test cluster image
+	@scripts/build tools asan
+	@scripts/npm
+	@test/cluster/cluster build
+	@test/run --tier cluster $(NAME)
+
+test-peers: ## with other people's frameworks, servers and tools; NAME=ml-xgboost for one
+	@scripts/deps build test image peers
+	@scripts/build tools asan
+	@test/run --tier peers $(NAME)
+
+soak: ## every test in its long form, in plain and sanitized builds, and fuzzers for 10 minutes each: hours
+	@scripts/deps build test cluster image peers
 	@scripts/build plain asan fuzz
 	@scripts/npm
 	@test/cluster/cluster build
-	@SONDE_SOAK=1 test/run --level soak
+	@test/run --tier soak
+
+coverage: ## which lines of src/ the tests reach, by layer; TIER=cluster for those of another tier
+	@scripts/deps build test image $(if $(filter cluster soak,$(TIER)),cluster)
+	@scripts/build coverage
+	@scripts/npm
+	@scripts/coverage $(or $(TIER),test) $(NAME)
 
 fuzz: ## fuzz for TIME=60 seconds each; NAME=json for one, MERGE=1 to keep new corpus files
 	@scripts/deps build test

@@ -93,8 +93,5 @@ if [ -d "$suite" ]; then
   fi
   fixpoint "$suite"/y_*.json
   point 'JSONTestSuite: y_ written again stays the same'
-else
-  points=$((points + 1))
-  echo "ok $points - the cases of JSONTestSuite # SKIP JSON_SUITE names no folder with them, and $suite does not exist"
 fi
 echo "1..$points"

@@ -222,7 +222,7 @@ def main():
         return 0
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-conformance-"))
-        plane = ControlPlane(node=True) if args.node else ControlPlane.shared()
+        plane = ControlPlane.of("node") if args.node else ControlPlane.of("shared")
         left = args.left or stack.enter_context(plane).kubeconfig
         right = args.right or stack.enter_context(engine(directory, args.node))
         token = secrets.token_hex(3)

@@ -3,7 +3,7 @@
 
 A schedule: a proxy with the seed's faults between the mirror and the API server, while writers change objects directly;
 then the faults end, and everything must agree, with no object ever having gone back in version. 60 schedules, a thousand
-in the long form (SONDE_SOAK=1). SONDE_SEED=N runs that one alone, SONDE_SCHEDULES=N that many.
+in the long form (SONDE_EXTENT=long). SONDE_SEED=N runs that one alone, SONDE_SCHEDULES=N that many.
 """
 import concurrent.futures
 import os

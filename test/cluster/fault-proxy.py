@@ -480,7 +480,7 @@ class Direct:
         self.context.load_cert_chain(cluster.file("pki", "admin.crt"), cluster.file("pki", "admin.key"))
 
 
-with ControlPlane.shared() as cluster:
+with ControlPlane.of("shared") as cluster:
     cluster_as_proxy = Direct()
     main(kubectl_works, large_lists_pass, identity_is_forwarded, errors_pass, delays, drop_and_lose, answers, silence, cuts,
          expired, stalls, repetitions, stale_reads, chunks, control, seeds, until)

@@ -134,7 +134,7 @@ def a_namespace_goes_without_a_word():
             api.delete(f"{RBAC}/clusterroles/{ns}")
 
 
-with ControlPlane.shared() as cluster:
+with ControlPlane.of("shared") as cluster:
     for path in "deploy/crds/dynamographdeploymentrequests.yaml", "test/kinds/dgd-crd.yaml":
         cluster.kubectl("apply", "-f", os.path.join(ROOT, path))
     wait(lambda: cluster.api().get(f"{GROUP}/{DGDRS}")[0] == 200, PATIENCE, "the kind to be served")

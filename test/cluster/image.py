@@ -190,7 +190,7 @@ def it_verifies_a_database_by_what_mozilla_trusts():
 def a_pod_runs_from_it():
     archive = os.path.join(tmp, "a.tar")
     make(archive)
-    with ControlPlane(node=True) as cluster:
+    with ControlPlane.of("node") as cluster:
         cluster.rig("load", archive)
         status, body = cluster.api().post("/api/v1/namespaces/default/pods", POD)
         assert status == 201, body

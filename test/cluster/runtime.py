@@ -140,5 +140,5 @@ def recreated_request():
         assert second["metadata"]["ownerReferences"][0]["uid"] == request["metadata"]["uid"]
 
 
-with ControlPlane.shared() as cluster:
+with ControlPlane.of("shared") as cluster:
     main(creates_and_reports, follows_the_plan, repairs, leaves_strangers_alone, reports_refusals, recreated_request)

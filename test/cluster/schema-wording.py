@@ -94,5 +94,5 @@ def test_of(path, cluster):
 
 
 if __name__ == "__main__":
-    with ControlPlane.shared() as plane:
+    with ControlPlane.of("shared") as plane:
         main(*[test_of(path, plane) for path in FILES])

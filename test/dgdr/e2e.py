@@ -263,7 +263,7 @@ with tempfile.TemporaryDirectory(prefix="sonde-dgdr-e2e-", dir="/tmp") as folder
         main(the_profilers_image_is_made)
     profiler = os.path.join(folder, "workspace")
     lay_out_profiler(profiler)
-    with ControlPlane(node=True) if real else Engine("--no-fsync", "--no-operator") as server:
+    with ControlPlane.of("node") if real else Engine("--no-fsync", "--no-operator") as server:
         if real:
             archive = os.path.join(folder, "sonde-pod.tar")
             subprocess.run([os.path.join(ROOT, "scripts", "image"), program("sonde-pod"), archive, "--name", pod_image], check=True,

@@ -128,7 +128,7 @@ def what_cannot_be_is_refused_at_once():
 
 
 if __name__ == "__main__":
-    with ControlPlane.shared() as plane:
+    with ControlPlane.of("shared") as plane:
         main(kubectl_takes_them_with_validation_on, nothing_in_them_is_lost, kubectl_explains_every_level,
              the_seeds_own_requests_are_taken_and_kept_whole, the_seeds_columns_are_there_in_their_order,
              kratos_own_objects_are_taken_and_kept_whole, what_cannot_be_is_refused_at_once)

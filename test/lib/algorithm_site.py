@@ -38,7 +38,7 @@ class Site:
             self.folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-algorithm-", dir="/tmp"))
             os.chmod(self.folder, 0o755)
             self.server = self._stack.enter_context(
-                ControlPlane(node=True, KCLUSTER_CPUS=CPUS) if self.real else Engine("--no-fsync", "--no-operator", "--cpus", CPUS))
+                ControlPlane.of("node") if self.real else Engine("--no-fsync", "--no-operator", "--cpus", CPUS))
             if self.real:
                 self._lay_out()
             self.world = self._stack.enter_context(World("cluster" if self.real else "engine", self.server))

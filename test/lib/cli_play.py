@@ -175,7 +175,7 @@ class World:
 
     def __init__(self, which, server=None):
         self.which = which
-        self.server = server or (ControlPlane.shared() if which == "cluster" else Engine("--no-node", "--no-fsync"))
+        self.server = server or (ControlPlane.of("shared") if which == "cluster" else Engine("--no-node", "--no-fsync"))
         self._given = server is not None
 
     def __enter__(self):

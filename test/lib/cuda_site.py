@@ -78,7 +78,7 @@ class Site:
             self.folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-cuda-", dir="/tmp"))
             os.chmod(self.folder, 0o755)
             self.server = self._stack.enter_context(
-                ControlPlane(node=True, KCLUSTER_RESOURCES="nvidia.com/gpu=16") if self.real
+                ControlPlane.of("node") if self.real
                 else Engine("--no-fsync", "--no-operator", "--gpus", "16"))
             self._lay_out_real() if self.real else self._lay_out_local()
             self.world = self._stack.enter_context(World("cluster" if self.real else "engine", self.server))

@@ -78,7 +78,7 @@ class World:
 
     def __init__(self, which, server=None):
         self.which = which
-        self.server = server or (ControlPlane.shared() if which == "cluster" else Engine("--no-node", "--no-fsync"))
+        self.server = server or (ControlPlane.of("shared") if which == "cluster" else Engine("--no-node", "--no-fsync"))
         self._given = server is not None
         self._local = threading.local()
 

@@ -12,7 +12,7 @@ A test file is a few functions and one call:
             status, made = cluster.api().post(f"/api/v1/namespaces/{ns}/configmaps", {"metadata": {"name": "a"}})
             assert status == 201, made
 
-    with ControlPlane.shared() as cluster:
+    with ControlPlane.of("shared") as cluster:
         main(a_config_map_is_kept)
 
 Each function is one TAP point, named by the first line of its docstring or by its own name; it fails by raising
@@ -37,11 +37,13 @@ import threading
 import time
 import traceback
 
+from planes import PLANES
+
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.environ.get("SONDE_BUILD", os.path.join(ROOT, "build"))  # where the programs under test are
 RIG = os.path.join(ROOT, "test", "cluster", "cluster")
-SOAK = os.environ.get("SONDE_SOAK") == "1"  # run the long forms
-QUICK = os.environ.get("SONDE_QUICK") == "1"  # run the short forms
+EXTENT = os.environ.get("SONDE_EXTENT") or "usual"  # how much to try: quick, usual or long
+SOAK, QUICK = EXTENT == "long", EXTENT == "quick"
 
 # --- TAP ---------------------------------------------------------------------
 
@@ -350,6 +352,19 @@ class Server:
             raise AssertionError(f"kubectl {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
         return done.stdout
 
+    def apply_crds(self, *paths):
+        """Applies CustomResourceDefinitions, a file each, and waits until they are served."""
+        api = self.api()
+        for path in paths:
+            with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+                text = f.read()
+            name = re.search(r"^metadata:\n(?:  .*\n)*?  name: (\S+)", text, re.M)[1]
+            where = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+            status, body = api.patch(f"{where}?fieldManager=test&force=true", text, APPLY_PATCH)
+            assert status in (200, 201), (path, body)
+            wait(lambda w=where: any(c["type"] == "Established" and c["status"] == "True"
+                                     for c in api.get(w)[1].get("status", {}).get("conditions", [])), what=f"{name} to be served")
+
     @contextlib.contextmanager
     def namespace(self, prefix="t"):
         """A namespace of a new name, deleted (without waiting) at the end."""
@@ -402,20 +417,21 @@ class ControlPlane(Server):
     """etcd, API server, controller manager and scheduler of a test, started by test/cluster/cluster.
 
     With RUN None the control plane gets a run directory of its own and ends with the `with` block. ENV sets the rig's
-    KCLUSTER_* variables, for example KCLUSTER_AUDIT="1". `shared()` is for tests that leave no traces outside
-    namespaces of their own: it uses the control plane that test/run keeps for all of them, and starts one without it.
+    KCLUSTER_* variables, for example KCLUSTER_AUDIT="1". `of("shared")` is one of those that test/run keeps for its
+    entries (test/lib/planes.py); a test that is started by hand gets one of its own like it.
     """
 
-    def __init__(self, run=None, node=False, **env):
+    def __init__(self, run=None, arguments=("--control-plane-only",), **env):
         self._own = run is None
         self.run = run
-        self._node = node
+        self._arguments = arguments
         self._env = {**os.environ, **env}
         self._audited, self._audited_to, self._auditing = [], 0, threading.Lock()
 
     @classmethod
-    def shared(cls):
-        return cls(run=os.environ.get("SONDE_SHARED_CLUSTER") or None)
+    def of(cls, name):
+        arguments, env = PLANES[name]
+        return cls(os.environ.get(f"SONDE_PLANE_{name.upper()}"), arguments, **env)
 
     def rig(self, *args, check=True):
         """Runs `cluster ARGS...`; returns its standard output."""
@@ -430,7 +446,7 @@ class ControlPlane(Server):
             self._dir = tempfile.mkdtemp(prefix="sonde-cluster-")
             self.run = os.path.join(self._dir, "run")
             try:
-                self.rig("up", *([] if self._node else ["--control-plane-only"]))
+                self.rig("up", *self._arguments)
             except BaseException:
                 self.__exit__()
                 raise

@@ -4,7 +4,7 @@
 Several writers create, change and delete ConfigMaps and custom resources, each its own, and note what the server
 answered. Meanwhile `python3-kubernetes` watches and `@kubernetes/client-node` informers (churn.mjs) listen, some on one
 long watch, some on watches that are cut every second or two and resumed. For every object each of them must have heard
-exactly what its writer did. 20 s, or 10 minutes with SONDE_SOAK=1."""
+exactly what its writer did. 20 s, or 10 minutes in the long form."""
 
 import collections
 import json

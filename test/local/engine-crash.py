@@ -3,7 +3,7 @@
 
 Eight writers create, change and delete ConfigMaps of their own, each with a model of what must be there; another one
 creates Jobs whose containers write a line when they begin and one when they end; watches listen. The engine is killed
-at 20 random moments (200 with SONDE_SOAK=1), some of them during its start, and started again in the same directory.
+at 20 random moments (200 in the long form), some of them during its start, and started again in the same directory.
 A write whose answer was lost may be there or not, but nothing in between, and it stays as it was found.
 """
 

@@ -629,7 +629,7 @@ def comparable(step):
 
 def test_server_does_as_recorded():
     """the server does what is recorded in test/data/fields"""
-    with ControlPlane.shared() as plane, plane.namespace("fields") as namespace:
+    with ControlPlane.of("shared") as plane, plane.namespace("fields") as namespace:
         api = plane.api()
         crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         for kind in SCHEMAS:

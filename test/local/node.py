@@ -596,7 +596,7 @@ where_mounts_are_forbidden_that_is_said_with_the_remedy.is_test = True
 
 
 if __name__ == "__main__":
-    with ControlPlane.shared() as cluster:
+    with ControlPlane.of("shared") as cluster:
         api = cluster.api()
         tests = [t for t in list(globals().values()) if getattr(t, "is_test", False)]
         only = sys.argv[1:]

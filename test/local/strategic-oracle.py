@@ -172,7 +172,7 @@ def record(api, namespace, kind, content, patch, number):
 def test_server_patches_as_recorded():
     """the server patches as recorded in test/data/strategic"""
     cases = []
-    with ControlPlane.shared() as plane, plane.namespace("strategic") as namespace:
+    with ControlPlane.of("shared") as plane, plane.namespace("strategic") as namespace:
         api = plane.api()
         takes_pods(api, namespace)
         for kind, content, patches in CASES:

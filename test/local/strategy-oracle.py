@@ -45,7 +45,7 @@ def in_order(case):
 
 def test_server_answers_as_recorded():
     """the server answers as recorded in test/data/strategy"""
-    with ControlPlane.shared() as plane, plane.namespace("strategy") as namespace:
+    with ControlPlane.of("shared") as plane, plane.namespace("strategy") as namespace:
         api = plane.api()
         takes_pods(api, namespace)
         for name in sorted(os.listdir(DATA)):

@@ -603,7 +603,7 @@ with tempfile.TemporaryDirectory(prefix="sonde-e2e-") as folder:
     if real and os.getuid() != 0:
         diag("not root: no node can be started, so no run goes from one end to the other")
         main(the_image_is_made)
-    with ControlPlane(node=True) if real else Engine("--no-fsync") as server:
+    with ControlPlane.of("node") if real else Engine("--no-fsync") as server:
         api = server.api()
         if real:
             the_image_is_made()

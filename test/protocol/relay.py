@@ -569,7 +569,7 @@ def at_rest_it_weighs_nothing(run):
 with contextlib.ExitStack() as stack:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-relay-"))
     engine = stack.enter_context(Engine("--no-node", "--no-fsync"))
-    cluster = stack.enter_context(ControlPlane.shared())
+    cluster = stack.enter_context(ControlPlane.of("shared"))
     tests = [
         a_run_from_the_claim_to_the_end, each_end_of_a_workload_is_recorded,
         a_second_pod_is_the_next_attempt_and_the_first_one_gives_way,

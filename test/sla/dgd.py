@@ -184,7 +184,7 @@ def root_is_needed():
 
 if real and os.getuid() != 0:
     main(root_is_needed)
-with ControlPlane(node=True) if real else Engine("--no-fsync", "--no-operator") as server:
+with ControlPlane.of("node") if real else Engine("--no-fsync", "--no-operator") as server:
     if real:
         with tempfile.TemporaryDirectory(prefix="sonde-sla-") as folder:
             archive = os.path.join(folder, "sonde-pod.tar")

@@ -198,7 +198,7 @@ def a_grant_of_everything_that_is_taken_back_ends():
         cluster.api().delete(f"{RBAC}/clusterrolebindings/{a}-wide")
 
 
-with ControlPlane.shared() as cluster, cluster.namespace("web-a") as a, cluster.namespace("web-b") as b:
+with ControlPlane.of("shared") as cluster, cluster.namespace("web-a") as a, cluster.namespace("web-b") as b:
     for crd in CRDS:
         cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds", crd + ".yaml"))
     token_a, token_b = caller(a), caller(b)

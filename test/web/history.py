@@ -94,7 +94,7 @@ def what_came_and_went_is_no_change():
     assert changes("dip", (SLOW, 20), (FAST, 6), (SLOW, 20)) == []
 
 
-with ControlPlane.shared() as cluster, cluster.namespace("history-a") as a, cluster.namespace("history-b") as b, \
+with ControlPlane.of("shared") as cluster, cluster.namespace("history-a") as a, cluster.namespace("history-b") as b, \
         Engine("--no-fsync", "--page-listen", "127.0.0.1:0") as keeper:  # who only serves the API makes no history
     keeper.process.expect("page: http", PATIENCE)
     history = os.path.join(keeper.home, "history.db")
