@@ -230,7 +230,8 @@ def a_real_run_is_watched_to_its_end():
 
 TESTS = [a_tree_is_redrawn_in_place, leaving_is_not_ending, failures_are_told, without_a_name_it_is_the_table,
          piped_it_is_one_line_a_change, what_does_not_pass_ends_it, a_cluster_that_is_lost_is_waited_for,
-         the_start_of_what_is_queued_is_told, kubectl_watches_too]
+         the_start_of_what_is_queued_is_told]
+WITH_KUBECTL = [kubectl_watches_too]
 
 given = sys.argv[1:]
 which = "cluster" if given[:1] == ["cluster"] else "engine"
@@ -238,4 +239,4 @@ chosen = given[1:] if which == "cluster" else given
 if which == "engine":
     TESTS.append(a_real_run_is_watched_to_its_end)
 with World(which) as world:
-    main(*[test for test in TESTS if not chosen or test.__name__ in chosen])
+    main(*[t for t in TESTS + WITH_KUBECTL if t.__name__ in chosen] if chosen else TESTS)

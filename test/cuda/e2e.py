@@ -70,15 +70,16 @@ def without_profiling():
         labels = {"app.kubernetes.io/name": "kratos", "app.kubernetes.io/managed-by": "kratos-controller", "gpu.scheduler.io/experiment": "a"}
         for meta in play.execution()["metadata"], job["template"]["metadata"]:
             assert {**meta["labels"], **labels} == meta["labels"], meta
-        assert "hello there" in scene.kubectl("logs", "job/a-execution")
+        assert "hello there" in scene.world.api.job_log(scene.ns, "a-execution")
 
 
 def the_seeds_flow():
-    """The seed's sample: profiled, its example status exactly, then executed at once; every kubectl line of the page works"""
+    """The seed's sample: profiled, its example status exactly, then executed at once"""
     with site.scene() as scene:
         experiment = example()
         experiment["spec"]["env"] = [{"name": "TRY_PACE", "value": "3"}]  # so that it can be seen to run
-        scene.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(experiment))
+        experiments = f"{GROUP}/namespaces/{scene.ns}/{EXPERIMENTS}"
+        ok(scene.world.api.post(experiments, experiment))
         play = scene.world.play(scene.ns, "vectoradd")
         status = play.phase("Succeeded", 2 * PATIENCE)
         seen = scene.statuses("vectoradd")
@@ -96,24 +97,23 @@ def the_seeds_flow():
         for kind in "ProfilingPending", "ProfilingRunning", "Failed":  # cleared when they stop being true
             assert condition(status, kind).get("status") != "True", status
         wanted = seed_status()
-        profile = yaml.safe_load(scene.kubectl("get", "workloadprofile", "vectoradd-profile", "-o", "yaml"))
+        profile = play.profile()
         assert profile["status"]["boundType"] == wanted["boundType"] == status["boundType"] == "unknown", profile
         assert {**profile["status"]["metrics"], **wanted["metrics"]} == profile["status"]["metrics"], profile["status"]
         assert all(isinstance(v, str) for v in profile["status"]["metrics"].values()), profile["status"]
         assert profile["spec"]["sourceCudaExperiment"] == "vectoradd" and profile["spec"]["command"] == [site.sample], profile["spec"]
         assert profile["status"]["replay"] is True and profile["status"]["metrics"]["replay"] == "true", profile["status"]
         assert profile["metadata"]["ownerReferences"][0]["uid"] == play.uid, profile["metadata"]
-        kept = yaml.safe_load(scene.kubectl("get", "configmap", "vectoradd-profile-summary", "-o", "yaml"))
+        kept = ok(scene.world.api.get(f"/api/v1/namespaces/{scene.ns}/configmaps/vectoradd-profile-summary"))
         summary = json.loads(kept["data"]["summary.json"])
         assert summary["boundType"] == "unknown" and summary["metrics"] == profile["status"]["metrics"], summary
         assert kept["metadata"]["ownerReferences"][0]["uid"] == play.uid, kept["metadata"]
-        log = scene.kubectl("logs", "job/vectoradd-profiling")
+        log = scene.world.api.job_log(scene.ns, "vectoradd-profiling")
         assert "==PROF== Profiling" in log and "==REPLAY==" in log and "Linux" in log, log
-        experiment = yaml.safe_load(scene.kubectl("get", "cudaexperiment", "vectoradd", "-o", "yaml"))
+        experiment = play.get()
         assert experiment["status"]["profileName"] == "vectoradd-profile", experiment["status"]
         assert "validation.gpu.scheduler.io/reconcile-at" not in experiment["metadata"].get("annotations", {})
-        text = scene.kubectl("annotate", "cudaexperiment", "vectoradd", "validation.gpu.scheduler.io/reconcile-at=manual", "--overwrite")
-        assert "annotated" in text, text
+        ok(scene.world.api.patch(play.path, {"metadata": {"annotations": {"validation.gpu.scheduler.io/reconcile-at": "manual"}}}))
         time.sleep(1)
         assert play.status() == status and scene.jobs_made("vectoradd")[2:] == [], "the annotation does no harm"
 
@@ -138,16 +138,14 @@ def real_runs_come_out_as_they_are_described():
 def progress_is_live():
     """While it profiles the object says which launch of how many, the kernel, and how much is done"""
     with site.scene() as scene:
-        for name, pace in ("b1", 0.5), ("b2", 4), ("b3", 30):  # slower where it was over before anybody could look
-            play = scene.create(name, site.spec("/bin/sleep", "60", env=slow(pace)))
-            status = play.wait(lambda s: s.get("boundType") or s.get("progress", {}).get("phase") == "Collecting" and
-                               s["progress"].get("currentStep", 0) >= 2, "the second launch", PATIENCE)
-            cells = scene.kubectl("get", "cudaexp", name, "--no-headers").split()
-            if status["phase"] == cells[1] == "Profiling" and "boundType" not in status:
-                break
+        name = "b"
+        play = scene.create(name, site.spec("/bin/sleep", "60", env={**slow(0), "TRY_HOLD": 3}))
+        status = play.wait(lambda s: s.get("progress", {}).get("phase") == "Collecting" and s["progress"].get("currentStep", 0) >= 2,
+                           "the second launch", PATIENCE)
         assert status["phase"] == "Profiling" and status["progress"]["totalSteps"] >= 2, status
         assert status["progress"]["job"] == f"{name}-profiling" and status["progress"]["attempt"] == 1, status
-        assert cells[1] == "Profiling", cells
+        (row,) = scene.world.api.table(play.path)
+        assert row["Phase"] == "Profiling", row
         wait(lambda: any(s.get("progress", {}).get("percent") for s in scene.statuses(name)), PATIENCE, "a percentage")
         percents = [s["progress"]["percent"] for s in scene.statuses(name) if "percent" in s.get("progress", {})]
         assert percents == sorted(percents), percents
@@ -175,7 +173,7 @@ def the_profiling_pod():
             "emptyDir" in next(v for v in pod["volumes"] if v["name"] in shared), pod["volumes"]
         assert pod["runtimeClassName"] == "nvidia" and pod["restartPolicy"] == "Never", pod
         play.wait(lambda s: s.get("executionJobName"), "the end of the pod", PATIENCE)  # until then the kubelet may not know of its log
-        log = scene.kubectl("logs", "job/c-profiling")
+        log = scene.world.api.job_log(scene.ns, "c-profiling")
         assert "got one two words hello" in log, log
         assert all(words in log for words in ("--target-processes all", "--set basic", "--launch-count 2", "/shared/workload")), log
 
@@ -326,35 +324,6 @@ def an_edit_after_the_execution_began():
         assert len(scene.events("SpecChangeRejected")) == 1 and scene.jobs_made("j") == ["j-execution"]
 
 
-def suspended_and_resumed():
-    """suspend takes the Job away, while it profiles and while it executes; resuming makes it again; cancel ends it"""
-    with site.scene() as scene:
-        play = scene.create("k", site.spec("/bin/sleep", "30", env=slow(20)))
-        play.wait(lambda s: s.get("progress", {}).get("phase") == "Collecting", "Collecting", PATIENCE)
-        play.edit(suspend=True)
-        play.phase("Suspended", PATIENCE)
-        wait(lambda: not play.jobs(), PATIENCE, "the Job to go")
-        play.edit(suspend=False, command=["/bin/true"], env=None)
-        play.wait(lambda s: s.get("run", {}).get("attempt") == 2, "attempt 2", PATIENCE)
-        play.phase("Succeeded", 2 * PATIENCE)
-        assert scene.jobs_made("k") == ["k-profiling", "k-profiling-2", "k-execution"], scene.jobs_made("k")
-        scene.never_both("k")
-        ends = 'trap "exit 7" TERM; sleep 300 & wait $!'  # when it is told to, which is no failure of its own
-        play = scene.create("l", site.spec("/bin/sh", "-c", ends, profilingEnabled=False))
-        play.wait(lambda s: s.get("phase") == "Executing", "Executing", PATIENCE)
-        first = wait(play.execution, PATIENCE, "the Job")["metadata"]["uid"]
-        play.edit(suspend=True)
-        play.phase("Suspended", PATIENCE)
-        wait(lambda: not play.jobs(), PATIENCE, "the Job to go")
-        play.edit(suspend=False)
-        play.wait(lambda s: s.get("phase") == "Executing", "Executing again", PATIENCE)
-        assert wait(play.execution, PATIENCE, "the Job")["metadata"]["uid"] != first
-        play.edit(cancel=True)
-        status = play.phase("Failed", PATIENCE)
-        assert stalled(status)[0] == "Cancelled", status
-        wait(lambda: not play.jobs(), PATIENCE, "the Job to go")
-
-
 def a_deleted_experiment_leaves_nothing():
     """Deleted after its end and in mid-profiling: Jobs, pods, ConfigMaps, profile, account, Role and binding go with it"""
     with site.scene() as scene:
@@ -374,7 +343,7 @@ def a_deleted_experiment_leaves_nothing():
 TESTS = [without_profiling, the_seeds_flow, real_runs_come_out_as_they_are_described, progress_is_live, the_profiling_pod,
          the_image_of_the_runner, an_execution_that_fails, commands_that_cannot_be_staged, each_failure_of_the_tool,
          a_failed_profiling_is_made_anew, a_profile_of_the_users, a_profile_of_another_experiments, an_edit_after_the_execution_began,
-         suspended_and_resumed, a_deleted_experiment_leaves_nothing]
+         a_deleted_experiment_leaves_nothing]
 
 
 def root_is_needed():

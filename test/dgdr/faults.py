@@ -31,7 +31,7 @@ from dgdr_record import Recorder
 from dgdr_stage import (
     BACKGROUND, REASONS, REST, STRANGERS, Reference, Stage, drive, each_write, lambda_text, scene,
     side_by_side, succeeds_later)
-from sonde_test import ROOT, ControlPlane, Engine, diag, main, wait
+from sonde_test import ControlPlane, Engine, diag, main, wait
 import fault_objects
 
 
@@ -397,11 +397,11 @@ def f11_kinds_not_installed():
     crds = {DGDRS: "deploy/crds/dynamographdeploymentrequests.yaml", DGDS: "test/kinds/dgd-crd.yaml"}
 
     def remove(which, plural):
-        which.server.kubectl("delete", "crd", f"{plural}.nvidia.com")
+        ok(which.api.delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{plural}.nvidia.com"))
         wait(lambda: which.api.get(f"{GROUP}/{plural}")[0] == 404, PATIENCE, f"{plural} to be gone")
 
     def install(which, plural):
-        which.server.kubectl("apply", "-f", os.path.join(ROOT, crds[plural]))
+        which.server.apply_crds(crds[plural])
         wait(lambda: which.api.get(f"{GROUP}/{plural}")[0] == 200, PATIENCE, f"{plural} to be served")
 
     def recreated(which, ns):

@@ -13,7 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from algorithm_play import COMPARISONS, GROUP, PROFILINGS, World, now, ok
-from sonde_test import Process, main, program, wait
+from sonde_test import Process, main, program
 
 RESULTS = {"cpuUsage": 99, "executionTime": 1.5, "iterations": 1, "memoryUsage": 12,
            "mlResults": {"accuracy": 0.9, "framework": "dask", "selectedFeatures": ["f1", "f2"]}}

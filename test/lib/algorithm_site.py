@@ -13,7 +13,7 @@ import os
 import subprocess
 import tempfile
 
-from algorithm_play import COMPARISONS, GROUP, PROFILINGS, World, ok
+from algorithm_play import COMPARISONS, GROUP, PROFILINGS, World
 from roots import add_packages, add_program, add_python
 from sonde_test import ROOT, ControlPlane, Engine, Process, diag, program
 from watched import Watched
@@ -99,9 +99,6 @@ class Scene:
     def create(self, name, spec, **more):
         return self.world.create(self.ns, name, spec, **more)
 
-    def kubectl(self, *words, **more):
-        return self.world.kubectl("-n", self.ns, *words, **more)
-
     def statuses(self, plural, name):
         """All that a request has had, in order."""
         return [item.get("status", {}) for what, item in self.seen.versions(plural, name) if what != "DELETED"]
@@ -113,13 +110,5 @@ class Scene:
             return [i["metadata"]["name"] for what, i in self.seen.seen[kind] if what == "ADDED"]
 
     def show(self):
-        with contextlib.suppress(Exception):
-            diag(self.kubectl("get", "ap,ac,jobs,pods", "-o", "wide", check=False))
-            for plural in PROFILINGS, COMPARISONS:
-                for item in ok(self.world.api.get(f"{GROUP}/namespaces/{self.ns}/{plural}"))["items"]:
-                    for c in item.get("status", {}).get("conditions", []):
-                        diag(f"{item['metadata']['name']}: {c['type']}={c['status']} {c['reason']}: {c['message']}")
-            for pod in ok(self.world.api.get(f"/api/v1/namespaces/{self.ns}/pods"))["items"]:
-                name = pod["metadata"]["name"]
-                diag(f"--- {name}\n" + self.kubectl("logs", name, "--all-containers", "--tail=15", check=False))
-            diag("the operator:\n" + "\n".join(self.process.lines[-20:]))
+        self.site.server.show(self.ns, *(f"{GROUP}/namespaces/{self.ns}/{plural}" for plural in (PROFILINGS, COMPARISONS)))
+        diag("the operator:\n" + "\n".join(self.process.lines[-20:]))

@@ -17,7 +17,7 @@ import tempfile
 import ncu_samples
 from cuda_play import EXPERIMENTS, GROUP, PROFILES, World, condition, ok
 from roots import add_program, add_python
-from sonde_test import ROOT, ControlPlane, Engine, Process, diag, program, wait
+from sonde_test import ROOT, ControlPlane, Engine, Process, program, wait
 from watched import Watched
 
 SAMPLE_PROGRAM = "/cuda-samples/vectorAdd"
@@ -147,9 +147,6 @@ class Scene:
     def create(self, name, spec, **more):
         return self.world.create(self.ns, name, spec, **more)
 
-    def kubectl(self, *words, **more):
-        return self.world.kubectl("-n", self.ns, *words, **more)
-
     def statuses(self, name):
         """All that an experiment has had, in order."""
         return [item.get("status", {}) for what, item in self.seen.versions(EXPERIMENTS, name) if what != "DELETED"]
@@ -200,14 +197,7 @@ class Scene:
         wait(lambda: not self.left(play.name), seconds, "nothing to be left")
 
     def show(self):
-        with contextlib.suppress(Exception):
-            diag(self.kubectl("get", "cudaexp,wprof,jobs,pods", "-o", "wide", check=False))
-            for item in ok(self.world.api.get(f"{GROUP}/namespaces/{self.ns}/{EXPERIMENTS}"))["items"]:
-                for c in item.get("status", {}).get("conditions", []):
-                    diag(f"{item['metadata']['name']}: {c['type']}={c['status']} {c['reason']}: {c['message']}")
-            for pod in ok(self.world.api.get(f"/api/v1/namespaces/{self.ns}/pods"))["items"]:
-                name = pod["metadata"]["name"]
-                diag(f"--- {name}\n" + self.kubectl("logs", name, "--all-containers", "--tail=15", check=False))
+        self.site.server.show(self.ns, f"{GROUP}/namespaces/{self.ns}/{EXPERIMENTS}")
 
 
 def stalled(status):

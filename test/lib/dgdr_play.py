@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-from sonde_test import ROOT, ControlPlane, Engine, Process, diag, program, wait
+from sonde_test import ControlPlane, Engine, Process, diag, program, wait
 
 PATIENCE = 120
 GROUP = "/apis/nvidia.com/v1alpha1"
@@ -93,8 +93,7 @@ class World:
         if not self._given:
             self.server.__enter__()
         self.folder = tempfile.mkdtemp(prefix=f"sonde-{self.kind}-")
-        for path in self.crds:
-            self.server.kubectl("apply", "-f", os.path.join(ROOT, path))
+        self.server.apply_crds(*self.crds)
         for path in self.served:
             wait(lambda p=path: self.api.get(p)[0] == 200, PATIENCE, f"{path} to be served")
         return self

@@ -66,20 +66,14 @@ def is_deep(schema):
     return any(isinstance(schema.get(key), dict) for key in ("properties", "items", "additionalProperties"))
 
 
-def explained(text):
-    """The same list from what `kubectl explain --recursive` prints: three more blanks for what is inside."""
-    found, stack = [], []
-    for line in text.partition("FIELDS:")[2].splitlines():
-        match = re.match(r"^( +)(\w+)\t<([^>]*)>", line)
-        if not match:
-            continue
-        depth, name, kind = len(match[1]) // 3 - 1, match[2], match[3]
-        del stack[depth:]
-        if stack and stack[-1] in found:
-            found.remove(stack[-1])
-        stack.append((f"{stack[-1]}." if stack else "") + name + {"[]Object": "[]", "map[string]Object": "{}"}.get(kind, ""))
-        found.append(stack[-1])
-    return found
+def published(api, kind, part):
+    """The same list from the document that `kubectl explain` reads; empty while it does not have KIND."""
+    status, document = api.get("/openapi/v2")
+    assert status == 200, document
+    for definition in document["definitions"].values():
+        if any(of["kind"] == kind for of in definition.get("x-kubernetes-group-version-kind", [])):
+            return [field.path for field in fields_of(definition["properties"][part])]
+    return []
 
 
 # --- a value that is another one --------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ import tempfile
 import threading
 import time
 import traceback
+import urllib.parse
 
 from planes import PLANES
 
@@ -263,25 +264,25 @@ class Api:
         if token:
             self._headers["Authorization"] = "Bearer " + token
 
-    def _send(self, connection, method, path, body, content_type):
-        headers = dict(self._headers)
+    def _send(self, connection, method, path, body, content_type, accept=None):
+        headers = {**self._headers, **({"Accept": accept} if accept else {})}
         if body is not None:
             headers["Content-Type"] = content_type
-            body = body if isinstance(body, (str, bytes)) else json.dumps(body)
+            body = (body if isinstance(body, str) else json.dumps(body)).encode()
         connection.request(method, path, body, headers)
         return connection.getresponse()
 
-    def request(self, method, path, body=None, content_type="application/json"):
+    def request(self, method, path, body=None, content_type="application/json", accept=None):
         if time.monotonic() - self._used > IDLE:
             self._connection.close()  # the server may be about to, and only a GET may be sent again
         try:
             try:
-                response = self._send(self._connection, method, path, body, content_type)
+                response = self._send(self._connection, method, path, body, content_type, accept)
             except http.client.RemoteDisconnected:  # a server may close a connection that was idle for long
                 if method != "GET":
                     raise
                 self._connection.close()
-                response = self._send(self._connection, method, path, body, content_type)
+                response = self._send(self._connection, method, path, body, content_type, accept)
             data = response.read()
             self._used = time.monotonic()
         except Exception:
@@ -294,6 +295,29 @@ class Api:
 
     def get(self, path):
         return self.request("GET", path)
+
+    def table(self, path, wide=False):
+        """The rows of what kubectl get prints of PATH, as dictionaries by column."""
+        status, body = self.request("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+        assert status == 200 and body["kind"] == "Table", (status, body)
+        shown = [(i, c["name"]) for i, c in enumerate(body["columnDefinitions"]) if wide or c.get("priority", 0) == 0]
+        return [{name: row["cells"][i] for i, name in shown} for row in body.get("rows") or []]
+
+    def names(self, path, selector=""):
+        """The names of the objects of a list that the label SELECTOR picks."""
+        status, body = self.get(path + (f"?labelSelector={urllib.parse.quote(selector)}" if selector else ""))
+        assert status == 200, (path, body)
+        return [item["metadata"]["name"] for item in body["items"]]
+
+    def job_log(self, ns, job, container=None):
+        """What a Job's first pod printed, in its first container unless one is named."""
+        status, pods = self.get(f"/api/v1/namespaces/{ns}/pods?labelSelector=job-name%3D{job}")
+        assert status == 200 and pods["items"], (job, pods)
+        pod = pods["items"][0]
+        container = container or pod["spec"]["containers"][0]["name"]
+        status, text = self.get(f"/api/v1/namespaces/{ns}/pods/{pod['metadata']['name']}/log?container={container}")
+        assert status == 200, (job, text)
+        return text or ""
 
     def post(self, path, body):
         return self.request("POST", path, body)
@@ -344,6 +368,13 @@ def kubectl_path():
 class Server:
     """What the two engines have in common: `kubeconfig`, `api()` and what is built on them."""
 
+    @property
+    def address(self):
+        """(host, port) of the API server."""
+        with open(self.kubeconfig, encoding="utf-8") as f:
+            match = re.search(r"server: https://([\d.]+):(\d+)", f.read())
+        return match[1], int(match[2])
+
     def kubectl(self, *args, stdin=None, check=True):
         """Runs kubectl; returns its standard output. STDIN is text for `-f -`. For errors: check=False."""
         done = subprocess.run([kubectl_path(), "--kubeconfig", self.kubeconfig, *map(str, args)], input=stdin or "",
@@ -363,7 +394,21 @@ class Server:
             status, body = api.patch(f"{where}?fieldManager=test&force=true", text, APPLY_PATCH)
             assert status in (200, 201), (path, body)
             wait(lambda w=where: any(c["type"] == "Established" and c["status"] == "True"
-                                     for c in api.get(w)[1].get("status", {}).get("conditions", [])), what=f"{name} to be served")
+                                     for c in api.get(w)[1].get("status", {}).get("conditions") or []), what=f"{name} to be served")
+
+    def show(self, ns, *lists):
+        """Prints the conditions of the objects in LISTS and what the pods of NS printed last, for a test that failed."""
+        api = self.api()
+        with contextlib.suppress(Exception):
+            for path in lists:
+                for item in api.get(path)[1]["items"]:
+                    for c in item.get("status", {}).get("conditions", []):
+                        diag(f"{item['metadata']['name']}: {c['type']}={c['status']} {c['reason']}: {c['message']}")
+            for pod in api.get(f"/api/v1/namespaces/{ns}/pods")[1]["items"]:
+                name = pod["metadata"]["name"]
+                for container in pod["spec"].get("initContainers", []) + pod["spec"]["containers"]:
+                    diag(f"--- {name} {container['name']}")
+                    diag(api.get(f"/api/v1/namespaces/{ns}/pods/{name}/log?container={container['name']}&tailLines=15")[1])
 
     @contextlib.contextmanager
     def namespace(self, prefix="t"):
@@ -477,13 +522,6 @@ class ControlPlane(Server):
         """The certificate that the API server's is signed with."""
         with open(self.file("pki", "ca.crt"), encoding="utf-8") as f:
             return f.read()
-
-    @property
-    def address(self):
-        """(host, port) of the API server."""
-        with open(self.kubeconfig, encoding="utf-8") as f:
-            match = re.search(r"server: https://([\d.]+):(\d+)", f.read())
-        return match[1], int(match[2])
 
     def api(self, token=None, timeout=60):
         """A new client: as the administrator, or with a bearer token."""

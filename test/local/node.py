@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The node: pods as processes, on an ordinary API server of which it is an ordinary client."""
+"""The node: pods as processes, as an ordinary client of the API server."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import ControlPlane, Process, diag, main, program
+from sonde_test import Engine, Process, diag, main, program
 
 PATIENCE = 120
 
@@ -596,7 +596,7 @@ where_mounts_are_forbidden_that_is_said_with_the_remedy.is_test = True
 
 
 if __name__ == "__main__":
-    with ControlPlane.of("shared") as cluster:
+    with Engine("--no-node", "--no-fsync") as cluster:
         api = cluster.api()
         tests = [t for t in list(globals().values()) if getattr(t, "is_test", False)]
         only = sys.argv[1:]

@@ -17,7 +17,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import ROOT, ControlPlane, Engine, Process, diag, kubectl_path, main, program, wait
+from sonde_test import ROOT, ControlPlane, Engine, Process, diag, main, program, wait
 
 PATIENCE = 400  # a kubelet of 1.20 under load takes minutes
 GROUP = "/apis/test.sonde.dev/v1alpha1"
@@ -157,13 +157,6 @@ def pods(ns, job):
     return ok(api.get(f"/api/v1/namespaces/{ns}/pods?labelSelector=job-name%3D{job}"))["items"]
 
 
-def kubectl(ns, *words):
-    done = subprocess.run([kubectl_path(), "--kubeconfig", server.kubeconfig, "-n", ns, *words], env={**os.environ, "HOME": folder},
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, (words, done.stdout, done.stderr)
-    return done.stdout
-
-
 def with_operator(test):
     def wrapped():
         with server.namespace("e2e") as ns, Operator() as operator:
@@ -264,7 +257,7 @@ def a_run_goes_through_its_phases(ns, operator, seen):
     for name in "a-run-status", "a-run-results":
         ok(api.get(f"/api/v1/namespaces/{ns}/configmaps/{name}"))
     diag(f"{len(states)} states, percent {percents}")
-    assert "the profiler speaks" in kubectl(ns, "logs", "job/a-run").splitlines()
+    assert "the profiler speaks" in api.job_log(ns, "a-run").splitlines()
 
 
 @with_operator

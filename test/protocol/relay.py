@@ -1,8 +1,11 @@
 #!/usr/bin/python3
-"""The relay as a process: on a real control plane and on the embedded engine, each test on both."""
+"""The relay as a process.
+
+    relay.py [NAME...]            on the embedded engine
+    relay.py cluster [NAME...]    on a real control plane, and what its RBAC refuses
+"""
 
 import base64
-import contextlib
 import fcntl
 import gzip
 import hashlib
@@ -112,17 +115,13 @@ class Run:
         return body["data"].get(key)
 
 
-def on_both(test):
-    """TEST(run) for each server, in a namespace of its own."""
-
-    def one(server):
-        def body():
-            with server.namespace("relay") as ns:
-                test(Run(server, ns))
-        body.__doc__ = f"{test.__doc__ or test.__name__.replace('_', ' ')} ({type(server).__name__})"
-        return body
-
-    return [one(engine), one(cluster)]
+def in_namespace(test):
+    """TEST(run) in a namespace of its own."""
+    def body():
+        with server.namespace("relay") as ns:
+            test(Run(server, ns))
+    body.__doc__, body.__name__ = test.__doc__, test.__name__
+    return body
 
 
 # --- the life of a run ---------------------------------------------------------
@@ -442,38 +441,34 @@ def sigterm_waits_for_the_workload(run):
     assert run.data["state"] == "Failed" and json.loads(run.data["exit.json"])["signal"] == 15
 
 
-def a_run_may_touch_its_two_config_maps_and_nothing_else():
-    """With the rights that a run has, and a 403 at first (ControlPlane)"""
-    with cluster.namespace("relay") as ns:
-        run = Run(cluster, ns)
-        rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}"
-        kubeconfig = service_account(ns)
-        made = run.api.post(f"{rbac}/roles", {"metadata": {"name": "run"}, "rules": [
-            {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["s", "d"], "verbs": ["get", "patch"]}]})
-        assert made[0] == 201, made
-        pod = Pod()
-        pod.start()
-        with run.relay(pod, kubeconfig=kubeconfig) as relay:
-            relay.expect("A request failed, trying again.*403")
-            run.api.post(f"{rbac}/rolebindings", {  # all that is left to do within the 10 s
-                "metadata": {"name": "run"}, "subjects": [{"kind": "ServiceAccount", "name": "run", "namespace": ns}],
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "run"}})
-            run.until(podUID="pod-a")
-            pod.write("result.json", "{}")
-            pod.end(code=0)
-            assert relay.wait(PATIENCE) == 0, relay.lines
-        assert run.fence() == ("1", "pod-a", "Succeeded") and run.value("result.json") == "{}"
+def a_run_may_touch_its_two_config_maps_and_nothing_else(run):
+    """With the rights that a run has, and a 403 at first"""
+    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{run.ns}"
+    kubeconfig = service_account(run.ns)
+    made = run.api.post(f"{rbac}/roles", {"metadata": {"name": "run"}, "rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["s", "d"], "verbs": ["get", "patch"]}]})
+    assert made[0] == 201, made
+    pod = Pod()
+    pod.start()
+    with run.relay(pod, kubeconfig=kubeconfig) as relay:
+        relay.expect("A request failed, trying again.*403")
+        run.api.post(f"{rbac}/rolebindings", {  # all that is left to do within the 10 s
+            "metadata": {"name": "run"}, "subjects": [{"kind": "ServiceAccount", "name": "run", "namespace": run.ns}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "run"}})
+        run.until(podUID="pod-a")
+        pod.write("result.json", "{}")
+        pod.end(code=0)
+        assert relay.wait(PATIENCE) == 0, relay.lines
+    assert run.fence() == ("1", "pod-a", "Succeeded") and run.value("result.json") == "{}"
 
 
-def what_stays_forbidden_ends_it():
-    """403 for 10 s ends it with 1 (ControlPlane)"""
-    with cluster.namespace("relay") as ns:
-        run = Run(cluster, ns)
-        began = time.monotonic()
-        with run.relay(Pod(), kubeconfig=service_account(ns)) as relay:
-            assert relay.wait(PATIENCE) == 1, relay.lines
-        assert time.monotonic() - began >= 9.9, "RBAC lags: it was not tried for 10 s"
-        assert [line for line in relay.lines if "check the Role" in line], relay.lines
+def what_stays_forbidden_ends_it(run):
+    """403 for 10 s ends it with 1"""
+    began = time.monotonic()
+    with run.relay(Pod(), kubeconfig=service_account(run.ns)) as relay:
+        assert relay.wait(PATIENCE) == 1, relay.lines
+    assert time.monotonic() - began >= 9.9, "RBAC lags: it was not tried for 10 s"
+    assert [line for line in relay.lines if "check the Role" in line], relay.lines
 
 
 FAULTS = """
@@ -487,10 +482,9 @@ match GET */configmaps/* every=4 -> drop
 """
 
 
-def every_fault_of_the_api_is_survived():
-    """Answers lost, requests dropped, 409, 429, 5xx: no state goes back (ControlPlane)"""
-    with cluster.namespace("relay") as ns, FaultProxy(cluster, script=FAULTS) as proxy:
-        run = Run(cluster, ns)
+def every_fault_of_the_api_is_survived(run):
+    """Answers lost, requests dropped, 409, 429, 5xx: no state goes back"""
+    with FaultProxy(server, script=FAULTS) as proxy:
         pod = Pod()
         pod.start()
         seen = []
@@ -512,7 +506,7 @@ def every_fault_of_the_api_is_survived():
 
 def service_account(ns):
     """A kubeconfig of the service account "run", which has no rights yet."""
-    api = cluster.api()
+    api = server.api()
     assert api.post(f"/api/v1/namespaces/{ns}/serviceaccounts", {"metadata": {"name": "run"}})[0] == 201
     status, token = api.post(f"/api/v1/namespaces/{ns}/serviceaccounts/run/token", {
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
@@ -522,8 +516,8 @@ def service_account(ns):
         json.dump({"apiVersion": "v1", "kind": "Config", "current-context": "c",
                    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
                    "users": [{"name": "u", "user": {"token": token["status"]["token"]}}],
-                   "clusters": [{"name": "c", "cluster": {"server": "https://%s:%d" % cluster.address,
-                                                          "certificate-authority": cluster.file("pki", "ca.crt")}}]}, f)
+                   "clusters": [{"name": "c", "cluster": {"server": "https://%s:%d" % server.address,
+                                                          "certificate-authority": server.file("pki", "ca.crt")}}]}, f)
     return path
 
 
@@ -566,21 +560,20 @@ def at_rest_it_weighs_nothing(run):
         assert relay.wait(PATIENCE) == 0, relay.lines
 
 
-with contextlib.ExitStack() as stack:
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-relay-"))
-    engine = stack.enter_context(Engine("--no-node", "--no-fsync"))
-    cluster = stack.enter_context(ControlPlane.of("shared"))
-    tests = [
-        a_run_from_the_claim_to_the_end, each_end_of_a_workload_is_recorded,
-        a_second_pod_is_the_next_attempt_and_the_first_one_gives_way,
-        an_attempt_that_ended_does_not_shut_the_next_one_out, a_killed_relay_goes_on_where_it_was,
-        large_values_are_gzipped_and_what_does_not_fit_is_listed, a_result_that_does_not_fit_is_said_and_listed,
-        a_data_map_that_the_server_refuses_loses_its_largest,
-        named_files_are_kept_under_their_names_and_an_older_attempts_go, names_that_are_its_own_are_wrong_usage,
-        bad_files_are_problems_and_the_last_good_state_stays,
-        a_directory_that_vanishes_and_comes_back_is_found, without_its_config_map_it_ends_at_once,
-        sigterm_flushes_and_ends, sigterm_waits_for_the_workload, at_rest_it_weighs_nothing]
-    points = [each for test in tests for each in on_both(test)] + [
-        a_run_may_touch_its_two_config_maps_and_nothing_else, what_stays_forbidden_ends_it,
-        every_fault_of_the_api_is_survived]
-    main(*[point for point in points if not sys.argv[1:] or any(word in point.__doc__ for word in sys.argv[1:])])
+TESTS = [a_run_from_the_claim_to_the_end, each_end_of_a_workload_is_recorded,
+         a_second_pod_is_the_next_attempt_and_the_first_one_gives_way,
+         an_attempt_that_ended_does_not_shut_the_next_one_out, a_killed_relay_goes_on_where_it_was,
+         large_values_are_gzipped_and_what_does_not_fit_is_listed, a_result_that_does_not_fit_is_said_and_listed,
+         a_data_map_that_the_server_refuses_loses_its_largest,
+         named_files_are_kept_under_their_names_and_an_older_attempts_go, names_that_are_its_own_are_wrong_usage,
+         bad_files_are_problems_and_the_last_good_state_stays,
+         a_directory_that_vanishes_and_comes_back_is_found, without_its_config_map_it_ends_at_once,
+         sigterm_flushes_and_ends, sigterm_waits_for_the_workload, at_rest_it_weighs_nothing, every_fault_of_the_api_is_survived]
+WITH_RBAC = [a_run_may_touch_its_two_config_maps_and_nothing_else, what_stays_forbidden_ends_it]
+
+real = sys.argv[1:2] == ["cluster"]
+chosen = sys.argv[2:] if real else sys.argv[1:]
+known = TESTS + WITH_RBAC if real else TESTS
+with tempfile.TemporaryDirectory(prefix="sonde-relay-") as folder, \
+        ControlPlane.of("shared") if real else Engine("--no-node", "--no-fsync") as server:
+    main(*[in_namespace(test) for test in known if not chosen or test.__name__ in chosen])

@@ -14,7 +14,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from dgd_controller import FAULTS, DgdController, Deployments, quick_sweep as spec
-from dgdr_play import DGDS, World, condition, ok
+from dgdr_play import DGDRS, DGDS, GROUP, World, condition, ok
 from sonde_test import ROOT, ControlPlane, Engine, diag, main, program, wait
 
 PATIENCE = 240  # a kubelet takes its time over pods that are going: up to two minutes were seen
@@ -41,10 +41,7 @@ class Scene:
 
     def __exit__(self, kind, *rest):
         if kind:
-            with contextlib.suppress(Exception):
-                diag(world.kubectl("-n", self.ns, "get", "dgdr,dgd,jobs,pods", "-o", "wide"))
-                for job in ok(world.api.get(f"/apis/batch/v1/namespaces/{self.ns}/jobs"))["items"]:
-                    diag(world.kubectl("-n", self.ns, "logs", f"job/{job['metadata']['name']}", "-c", "profiler", check=False)[-6000:])
+            server.show(self.ns, f"{GROUP}/namespaces/{self.ns}/{DGDRS}")
         return self._stack.__exit__(kind, *rest)
 
     def create(self, name, body):
@@ -98,7 +95,7 @@ def a_request_passes_all_phases():
         scene.balanced()
         tried = set(scene.seen.candidates.values())
         assert {f"prefill TP={n}" for n in (1, 2, 4, 8)} <= tried, tried
-        log = world.kubectl("-n", scene.ns, "logs", "job/profile-a", "-c", "profiler")
+        log = world.api.job_log(scene.ns, "profile-a", "profiler")
         assert "CrashLoopBackOff" in log and "CUDA out of memory" in log, log[-3000:]
         assert "ErrImagePull" in log or "ImagePullBackOff" in log, log[-3000:]
         kept = play.object("configmaps/dgdr-output-a")["data"]

@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from accounts import granted_yet
 from history_rows import add, level
-from sonde_test import ROOT, ControlPlane, Engine, Process, main, program, wait
+from sonde_test import ControlPlane, Engine, Process, main, program, wait
 from web_client import Web
 
 PATIENCE = 180
@@ -99,7 +99,7 @@ with ControlPlane.of("shared") as cluster, cluster.namespace("history-a") as a, 
     keeper.process.expect("page: http", PATIENCE)
     history = os.path.join(keeper.home, "history.db")
     for crd in "algorithmprofilings", "algorithmcomparisons", "cudaexperiments", "workloadprofiles", "dynamographdeploymentrequests":
-        cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds", crd + ".yaml"))
+        cluster.apply_crds(f"deploy/crds/{crd}.yaml")
     with serving() as address:
         web = Web(address, caller())
         wait(lambda: Web(address).get("/ready")[0] == 200, PATIENCE)
