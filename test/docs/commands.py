@@ -246,6 +246,7 @@ def page_test(file, runs, pool):
 
     def test():
         diag(f"{typed.result():.1f} s")
+    test.__name__ = file
     test.__doc__ = f"{file}: {sum(len(block.commands()) for block in runs)} commands"
     return test
 

@@ -38,6 +38,7 @@ import time
 import traceback
 import urllib.parse
 
+import seed_rows
 from planes import PLANES
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -61,7 +62,10 @@ def _title(test):
 
 
 def main(*tests):
-    """Runs TESTS in order as TAP and exits: 1 when one failed. SystemExit passes `with` blocks, so they clean up."""
+    """Runs TESTS in order as TAP and exits: 1 when one failed. SystemExit passes `with` blocks, so they clean up.
+
+    The rows of test/seeds/rows.md that name a test that passed are printed after it."""
+    proven = seed_rows.proven_by(os.path.relpath(os.path.realpath(sys.argv[0]), ROOT), seed_rows.read())
     print(f"1..{len(tests)}", flush=True)
     failed = 0
     for number, test in enumerate(tests, 1):
@@ -69,6 +73,8 @@ def main(*tests):
         try:
             test()
             print(f"ok {number} - {_title(test)}", flush=True)
+            if test.__name__ in proven:
+                diag("proves " + " ".join(proven[test.__name__]))
         except Exception:  # pylint: disable=broad-except
             failed += 1
             print(f"not ok {number} - {_title(test)}", flush=True)

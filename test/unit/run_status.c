@@ -754,8 +754,4 @@ static const struct CMUnitTest tests[] = {
         TEST(what_is_no_file_is_refused_without_waiting),
 };
 
-int main(void)
-{
-        cmocka_set_message_output(CM_OUTPUT_TAP);
-        return cmocka_run_group_tests(tests, NULL, all_done);
-}
+UNIT_MAIN_TEARDOWN(tests, all_done)

@@ -30,10 +30,41 @@ static inline unsigned unit_extent(unsigned quick, unsigned usual, unsigned soak
         return streq(getenv("SONDE_QUICK"), "1") ? quick : usual;
 }
 
-/* Runs TESTS (an array of struct CMUnitTest) as TAP. */
-#define UNIT_MAIN(tests)                                          \
-        int main(void)                                            \
-        {                                                         \
-                cmocka_set_message_output(CM_OUTPUT_TAP);         \
-                return cmocka_run_group_tests(tests, NULL, NULL); \
+/* Prints the rows of test/seeds/rows.md that the N TESTS of FILE prove, a line for each test that rows name. */
+static inline void unit_print_proofs(const char *file, const struct CMUnitTest *tests, size_t n)
+{
+        FILE *rows = fopen("test/seeds/rows.md", "re");
+        char *line = NULL, name[256];
+        size_t size = 0;
+
+        for (size_t i = 0; rows && i < n; i++) {
+                const char *lead = "# proves";
+
+                rewind(rows);
+                snprintf(name, sizeof(name), "`%s::%s`", strstr(file, "test/unit/"), tests[i].name);
+                while (getline(&line, &size, rows) > 0)
+                        if (strstr(line, name) && !strstr(line, " | open: ")) {
+                                printf("%s %.5s", lead, line + strlen("| "));
+                                lead = "";
+                        }
+                printf("%s", *lead ? "" : "\n");
         }
+        free(line);
+        if (rows)
+                fclose(rows);
+}
+
+/* Runs TESTS (an array of struct CMUnitTest) as TAP, then TEARDOWN (NULL: nothing). */
+#define UNIT_MAIN_TEARDOWN(tests, teardown)                                                 \
+        int main(void)                                                                      \
+        {                                                                                   \
+                int failed;                                                                 \
+                                                                                            \
+                cmocka_set_message_output(CM_OUTPUT_TAP);                                   \
+                failed = cmocka_run_group_tests(tests, NULL, teardown);                     \
+                if (!failed)                                                                \
+                        unit_print_proofs(__FILE__, tests, sizeof(tests) / sizeof(*tests)); \
+                return failed;                                                              \
+        }
+
+#define UNIT_MAIN(tests) UNIT_MAIN_TEARDOWN(tests, NULL)

@@ -12,6 +12,7 @@ import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { provenBy } from "../lib/seed_rows.mjs";
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 const BUILD = process.env.SONDE_BUILD || path.join(ROOT, "build");
@@ -484,12 +485,14 @@ async function main() {
   page = watch(await context.newPage());
   const wanted = process.argv.slice(2), chosen = tests.filter(([title]) => !wanted.length || wanted.some((word) => title.includes(word)));
   console.log(`1..${chosen.length}`);
+  const proven = provenBy("test/web/page.mjs");
   let failed = 0, number = 0;
   for (const [title, body] of chosen) {
     const began = Date.now();
     try {
       await body();
       console.log(`ok ${++number} - ${title}`);
+      if (proven.has(title)) say(`proves ${proven.get(title).join(" ")}`);
     } catch (error) {
       failed++;
       console.log(`not ok ${++number} - ${title}`);
