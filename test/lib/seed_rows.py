@@ -61,12 +61,14 @@ def read(path=ROWS):
         return parse(f.read())
 
 
-def proven_by(program, rows):
-    """Name of a test of PROGRAM (its path in the repository): the ids of the rows that it proves."""
+def proven_by(program, arguments, rows):
+    """Name of a test of PROGRAM (its path in the repository): the ids of the rows that it proves when run with ARGUMENTS.
+
+    A row with the note `whole` is proven by the long form only, which has that word as an argument."""
     proven = {}
     for row in rows:
         if row.kind == "test":
-            for path, name in row.tests():
-                if path == program:
+            for path, name, note in ITEM.findall(row.proof):
+                if path == program and ("whole" in arguments or not note.startswith("whole:")):
                     proven.setdefault(name, []).append(row.id)
     return proven

@@ -65,7 +65,7 @@ def main(*tests):
     """Runs TESTS in order as TAP and exits: 1 when one failed. SystemExit passes `with` blocks, so they clean up.
 
     The rows of test/seeds/rows.md that name a test that passed are printed after it."""
-    proven = seed_rows.proven_by(os.path.relpath(os.path.realpath(sys.argv[0]), ROOT), seed_rows.read())
+    proven = seed_rows.proven_by(os.path.relpath(os.path.realpath(sys.argv[0]), ROOT), sys.argv[1:], seed_rows.read())
     print(f"1..{len(tests)}", flush=True)
     failed = 0
     for number, test in enumerate(tests, 1):

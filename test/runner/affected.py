@@ -39,8 +39,9 @@ PATHS = (
     ("test/unit/", ()),
     ("test/fuzz/", ()),
     ("test/model/", ("model-*",)),
+    ("test/seeds/", ("seeds",)),
 )
-ALWAYS = ("layers", "source")
+ALWAYS = ("layers", "seeds", "source")
 
 
 def changed_files(revision):

@@ -430,20 +430,21 @@ def each_check_finds_what_it_is_for():
 
 
 def a_test_proves_the_rows_that_name_it():
-    found = seed_rows.proven_by("test/a.py", seed_rows.parse(RIGHT))
-    assert found == {"present": ["F-001", "F-002", "X-001"]}, f"{found}; an open row is not proven"
+    rows = seed_rows.parse(RIGHT)
+    found = seed_rows.proven_by("test/a.py", [], rows), seed_rows.proven_by("test/a.py", ["whole"], rows)
+    assert found == ({"present": ["F-001", "F-002"]}, {"present": ["F-001", "F-002", "X-001"]}), f"{found}; an open row is not proven"
 
 
-PROVEN = "entry\ttitle\tF-001\nentry\ttitle\tF-002\nentry\tanother\tD-001\nentry\tanother\tK-001\n"
+PROVEN = "a\ttitle\tF-001\na\ttitle\tF-002\nasan:a\tanother\tD-001\nm\tanother\tK-001\n"  # by tier test
 
 
 def checked(open_rows, *tiers, **proofs):
     """Exit code and output of test/seeds/check with RIGHT as its table; PROOFS: by tier, what its run has proven."""
     with tempfile.TemporaryDirectory() as root:
-        write_files(root, {"rows.md": RIGHT, "open-rows": f"{open_rows}\n", "logs/README": "",
+        write_files(root, {"rows.md": RIGHT, "open-rows": f"{open_rows}\n", "tests.list": FILES["test/tests.list"], "logs/README": "",
                            **{f"logs/{tier}/proofs": text for tier, text in proofs.items()}})
-        done = subprocess.run([os.path.join(HERE, "check"), "--rows", f"{root}/rows.md", "--open-rows", f"{root}/open-rows", "--logs",
-                               f"{root}/logs", *tiers], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        options = [f"--{name}={root}/{file}" for name, file in (("rows", "rows.md"), ("open-rows",) * 2, ("list", "tests.list"), ("logs",) * 2)]
+        done = subprocess.run([os.path.join(HERE, "check"), *options, *tiers], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
     return done.returncode, done.stdout
 
 
@@ -457,8 +458,12 @@ def a_row_that_no_test_proved_is_found():
 def each_tier_of_a_row_proves_it():
     code, out = checked(1, "test", "cluster", test=PROVEN, cluster="")
     assert code == 1 and re.findall(r"^unproven ([^:]*)", out, re.M) == ["F-002 in tier cluster"], out
-    code, out = checked(1, "soak", soak=PROVEN + "entry\ttitle\tX-001\n")
+    code, out = checked(1, "soak", soak=PROVEN + "b\ttitle\tF-002\na-long\ttitle\tX-001\n")
     assert code == 0 and "6 of 6 rows proven" in out, f"soak runs all tiers: {out}"
+    code, out = checked(1, "soak", soak=PROVEN + "a\ttitle\tF-002\na\ttitle\tX-001\n")
+    assert re.findall(r"^unproven ([^:]*)", out, re.M) == ["F-002 in tier cluster", "X-001 in tier soak"], f"by an entry of another tier: {out}"
+    code, out = checked(1, "test", test=PROVEN + "gone\ttitle\tF-001\n")
+    assert code == 1 and "there is no entry gone" in out, out
 
 
 def a_tier_that_did_not_run_is_not_checked_and_not_taken_for_one_that_did():
