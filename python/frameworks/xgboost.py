@@ -56,7 +56,10 @@ class Xgboost(Adapter):
                          objective="binary:logistic" if algorithm == "logistic_regression" else "binary:hinge")
         given.update(parameters)
         rounds = given.pop("num_boost_round", 1 if algorithm == "random_forest" else ROUNDS)
-        return importlib.import_module("xgboost").train(given, data.native, num_boost_round=rounds)
+        model = importlib.import_module("xgboost").Booster(given, [data.native])
+        for number_of_round in range(rounds):  # train() returns a copy, in which gblinear's parameters are the defaults
+            model.update(data.native, number_of_round)
+        return model
 
     def outputs(self, model, data):
         margins = model.predict(data.native, output_margin=True)
@@ -96,12 +99,12 @@ def find(tree, name):
 
 
 def _number(value):
-    """XGBoost writes numbers as texts."""
+    """XGBoost writes numbers as texts, and has them in single precision."""
     try:
         return int(value)
     except ValueError:
         try:
-            return float(value)
+            return float(f"{float(value):.7g}")
         except ValueError:
             return value
 

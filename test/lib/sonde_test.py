@@ -274,7 +274,7 @@ class Api:
         headers = {**self._headers, **({"Accept": accept} if accept else {})}
         if body is not None:
             headers["Content-Type"] = content_type
-            body = (body if isinstance(body, str) else json.dumps(body)).encode()
+            body = body if isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
         connection.request(method, path, body, headers)
         return connection.getresponse()
 

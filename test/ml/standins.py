@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The adapters of frameworks that cannot be installed here, against stand-ins that check every call (test/ml/standins/)."""
+"""The adapters of Spark and Ray against stand-ins that check every call (test/ml/standins/)."""
 
 import os
 import sys
@@ -13,8 +13,6 @@ from ml_runs import check, common, pod, reach_the_model, requests, run
 from sonde_test import main
 
 LINEAR = {"maxIter": 50, "regParam": 0.01, "tol": 0.001, "fitIntercept": False, "standardization": False, "aggregationDepth": 3}
-BOOSTED = [{"num_boost_round": 7, "learning_rate": 0.25, "reg_lambda": 0.5, "reg_alpha": 0.25}]
-TRAINED = {"lr": 0.02, "epochs": 7, "batch_size": 32, "weight_decay": 0.001, "optimizer": "SGD"}
 SAMPLES = {
     "spark": {
         "random_forest": [{"numTrees": 7, "maxDepth": 4, "maxBins": 16, "minInstancesPerNode": 3, "minInfoGain": 0.001,
@@ -22,12 +20,6 @@ SAMPLES = {
         "logistic_regression": [{**LINEAR, "elasticNetParam": 0.5, "family": "binomial"}, {"family": "multinomial"}],
         "svm": [LINEAR],
         "neural_network": [{"hiddenLayers": [7, 5], "maxIter": 30, "tol": 0.001, "blockSize": 64, "stepSize": 0.1, "solver": "gd"}]},
-    "xgboost": {
-        "random_forest": [{"num_parallel_tree": 7, "max_depth": 4, "learning_rate": 0.5, "subsample": 0.7,
-                           "colsample_bynode": 0.6, "min_child_weight": 2, "min_split_loss": 0.5, "reg_lambda": 2,
-                           "reg_alpha": 0.5, "max_bin": 64, "tree_method": "hist"}],
-        "logistic_regression": BOOSTED, "svm": BOOSTED},
-    "pytorch": {"logistic_regression": [TRAINED], "svm": [TRAINED], "neural_network": [{**TRAINED, "hidden_sizes": [7, 5]}]},
     "ray": {"random_forest": [{"n_estimators": 7, "max_depth": 3}]},
 }
 NO_IMPORTANCES = {"spark": ("neural_network",)}  # no way to select by them
@@ -58,29 +50,18 @@ def ray_does_every_task():
     every_task_is_done("ray")
 
 
-def xgboost_does_every_task():
-    every_task_is_done("xgboost")
-
-
-def pytorch_does_every_task():
-    every_task_is_done("pytorch")
-
-
 def every_parameter_reaches_the_model():
-    for framework in ("spark", "xgboost", "pytorch"):
-        reach_the_model(framework, SAMPLES[framework])
+    reach_the_model("spark", SAMPLES["spark"])
     found = run("ray", parameters={"n_estimators": 7, "max_depth": 3, "num_cpus": 5})["ml"]["parameters"]
     assert (found["n_estimators"], found["max_depth"], found["num_cpus"]) == (7, 3, 5), found
-    assert run("xgboost", parameters={"nthread": 3})["ml"]["parameters"]["nthread"] == 3
 
 
 def the_same_seed_gives_the_same_model():
-    for framework in ("spark", "xgboost", "pytorch"):
-        for request in list(requests(framework))[::3]:
-            if request["algorithm"] in NO_IMPORTANCES.get(framework, ()) and "method" in request["parameters"]:
-                continue
-            one, two = (ml_runs.timeless(run(framework, **request)) for _ in range(2))
-            assert one == two, request
+    for request in list(requests("spark"))[::3]:
+        if request["algorithm"] in NO_IMPORTANCES["spark"] and "method" in request["parameters"]:
+            continue
+        one, two = (ml_runs.timeless(run("spark", **request)) for _ in range(2))
+        assert one == two, request
 
 
 def spark_has_importances_of_every_family():
@@ -155,7 +136,7 @@ def sonde_pod_runs_them_too():
     assert status == 0 and len(metrics["ml"]["trials"]) == 2, (said, metrics)
 
 
-main(spark_does_every_task, ray_does_every_task, xgboost_does_every_task, pytorch_does_every_task,
+main(spark_does_every_task, ray_does_every_task,
      every_parameter_reaches_the_model, the_same_seed_gives_the_same_model, spark_has_importances_of_every_family, spark_caches_one_fold_at_a_time,
      clusters_are_named_by_parameters_and_by_the_environment, spark_without_java_is_not_there,
      a_session_ends_after_a_failure_too, sonde_pod_runs_them_too)
