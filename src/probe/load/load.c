@@ -9,7 +9,7 @@
 
 enum { PROGRESS_MS = 100 };
 #define BEGIN_AHEAD ((uint64_t)2 * 1000 * 1000) /* ns: until all workers know */
-#define JUDGE_AFTER 0.1                         /* s: in less time the share of the CPU says nothing */
+#define SHARE_AFTER 0.1                         /* s: in less time the share of the CPU says nothing */
 
 struct run {
         const struct load_config *c;
@@ -255,7 +255,7 @@ static void merge_client(struct run *run, struct load_report *r, struct stats_su
                 vec_foreach (us, &w->stamp_errors)
                         *vec_push(&errors) = *us;
                 r->cpu_seconds += w->cpu;
-                if (w->wall >= JUDGE_AFTER)
+                if (w->wall >= SHARE_AFTER)
                         r->cpu = MAX(r->cpu, w->cpu / w->wall);
                 r->kernel_stamps = r->kernel_stamps || w->stamped;
                 r->unsent += w->unsent;
@@ -267,47 +267,6 @@ static void merge_client(struct run *run, struct load_report *r, struct stats_su
         (void)!stats_summarize(errors.v, errors.n, &r->stamp_error);
         vec_done(&late);
         vec_done(&errors);
-}
-
-/* First chunks that were read with others after them: they came earlier than their stamp says. */
-static void judge_first_reads(struct load_report *r)
-{
-        const struct load_summary *s = &r->summary;
-        const struct stats_summary *first = &s->metrics[LOAD_TTFT];
-
-        if (r->invalid || load_late_share(s) <= LOAD_SHARED_SHARE ||
-            s->late_first_late * 1e6 <= LOAD_LATE_MIN || !first->n ||
-            load_late_share(s) * s->late_first_late <= LOAD_LATE_SHARE * first->avg)
-                return;
-        r->invalid = arena_printf(
-                &r->arena,
-                "the client was the bottleneck: it read %.0f %% of the first chunks together with later "
-                "ones, "
-                "about %.1f ms after they came; use more workers or a machine with less to do",
-                load_late_share(s) * 100, s->late_first_late);
-}
-
-/* Was it the client that was measured? */
-static void judge(struct load_report *r, const struct stats_summary *waits)
-{
-        double late = waits->n ? waits->p[STATS_P99] * 1e3 : 0; /* ns */
-        const struct stats_summary *latency = &r->summary.metrics[LOAD_LATENCY];
-        double share = latency->n && latency->avg > 0 ? late / (latency->avg * 1e6) : 0;
-
-        if (r->cpu > LOAD_CPU_SHARE)
-                r->invalid = arena_printf(&r->arena,
-                                          "the client was the bottleneck: a worker was busy for %.0f %% of "
-                                          "the time; use more workers or "
-                                          "a machine with more cores",
-                                          r->cpu * 100);
-        else if (late > LOAD_LATE_MIN && (share > LOAD_LATE_SHARE || !latency->n))
-                r->invalid = arena_printf(
-                        &r->arena,
-                        "the client was the bottleneck: requests went out up to %.1f ms late (p99), %.0f %% "
-                        "of the mean "
-                        "latency; use a lower rate, more workers or a machine with less to do",
-                        late / 1e6, share * 100);
-        judge_first_reads(r);
 }
 
 static void make_report(struct run *run, struct load_report *r)
@@ -327,7 +286,7 @@ static void make_report(struct run *run, struct load_report *r)
         if (!c->requests && r->n - warmup >= LOAD_REQUESTS_MAX)
                 r->ended_early = arena_printf(&r->arena, "%d requests are the most of one run",
                                               LOAD_REQUESTS_MAX);
-        judge(r, &waits);
+        load_check_client(r, waits.n ? waits.p[STATS_P99] / 1e3 : 0);
 }
 
 int load_run(const struct load_config *c, struct load_report *ret, struct err *err)

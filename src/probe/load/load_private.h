@@ -5,7 +5,8 @@
  *   trace.c   the same from a file of JSON lines
  *   worker.c  one loop with its connections: sends when it is time to
  *   call.c    one request of a worker: stamps what comes, keeps its record
- *   load.c    checks the config, starts workers, puts their records together, judges the client
+ *   load.c    checks the config, starts workers, puts their records together
+ *   valid.c   decides whether the client was the bottleneck
  *
  * A worker is told what to do by load_worker_tell() and says through `finished` and the plan's `told` descriptor when it
  * has done it: connect, then each phase. Of all that workers could share there are two words: the number of the next
@@ -73,6 +74,14 @@ void load_hide(const struct str *secrets, size_t n, struct str text, struct buf 
 
 /* ---- trace.c: fills the plan's bodies and, where the trace has times, trace_due */
 int load_trace_read(struct load_plan *p, const char *path, struct err *err) _must_check_;
+
+/* ---- valid.c */
+
+/*
+ * Sets `invalid` when the client was the bottleneck, by R's summary and CPU share and by LATE_P99, the 99th percentile
+ * in ms of the lateness that is the client's own.
+ */
+void load_check_client(struct load_report *r, double late_p99);
 
 /* ---- call.c */
 
