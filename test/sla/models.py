@@ -1,5 +1,8 @@
 #!/usr/bin/python3
-"""The SLA profiler finds what each of many random models has as its own optimum, worked out here from the model's formulas."""
+"""The SLA profiler finds what each of many random models has as its own optimum, worked out here from the model's formulas.
+
+All of it is in virtual time: a seed has one outcome. How near measurements in real time come is bench/sla.py's matter.
+"""
 
 import json
 import math
@@ -10,16 +13,15 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import sla_runs
-from sonde_test import SOAK, diag, main
+from sonde_test import diag, main
 
 SEED = int(os.environ.get("SONDE_SEED", "20261116"))
-MODELS = 34
-HALF_OF = 27  # of 30
-TRIES = 10  # every other one meets such a moment where the machine is busy all the time
+MODELS = 30
+MARGIN = 1e-4
 
 
 def folder():
-    """A directory of a run: in memory where there is room for it, because a truth's run is all fsync."""
+    """A directory of a run: in memory where there is room for it, because a run in virtual time is all fsync."""
     return tempfile.TemporaryDirectory(prefix="sonde-sla-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 
 
@@ -36,30 +38,20 @@ def scaling(rng):
             "DEP": {"prefill": rng.uniform(-0.3, 0.0), "decode": rng.uniform(-0.3, 0.0)}}
 
 
-def random_model(rng, quick):
-    kv = rng.randint(800, 1500) if quick else rng.randint(40000, 400000)
-    slow = 5 if quick else 1  # so that a few milliseconds of a busy machine do not matter
-    return {"prefill": {"baseMs": rng.uniform(1, 4 if quick else 10), "perTokenUs": slow * rng.uniform(10, 60),
-                        "perToken2Ns": rng.choice([0, rng.uniform(0, 3)])},
-            "decode": {"baseMs": rng.uniform(6, 10) if quick else rng.uniform(3, 12),
-                       "perRequestUs": slow * rng.uniform(20, 150), "perKvTokenNs": slow * rng.uniform(1, 40)},
-            "scaling": scaling(rng), "kvTokensPerGpu": kv,
-            "weightsKvTokens": rng.choice([0, rng.randint(0, kv // 2)])}
+def random_model(rng):
+    kv = rng.randint(40000, 400000)
+    return {"prefill": {"baseMs": rng.uniform(1, 10), "perTokenUs": rng.uniform(10, 60), "perToken2Ns": rng.choice([0, rng.uniform(0, 3)])},
+            "decode": {"baseMs": rng.uniform(3, 12), "perRequestUs": rng.uniform(20, 150), "perKvTokenNs": rng.uniform(1, 40)},
+            "scaling": scaling(rng), "kvTokensPerGpu": kv, "weightsKvTokens": rng.choice([0, rng.randint(0, kv // 2)])}
 
 
-def random_config(rng, quick):
+def random_config(rng):
     config = {"deployment": {"model": "sim/random", "namespace": "default"},
-              "engine": {"backend": rng.choice(["vllm", "sglang", "trtllm"]),
-                         "maxContextLength": 1000 if quick else rng.randint(3000, 12000)},
-              "hardware": {"minNumGpusPerEngine": rng.choice([1, 1, 2]), "maxNumGpusPerEngine": 4 if quick else rng.choice([4, 8]),
-                           "numGpusPerNode": 8},
-              "sla": {"isl": rng.randint(100, 300) if quick else rng.randint(200, 2000),
-                      "osl": rng.randint(6, 12) if quick else rng.randint(50, 400), "ttft": 1, "itl": 1},
+              "engine": {"backend": rng.choice(["vllm", "sglang", "trtllm"]), "maxContextLength": rng.randint(3000, 12000)},
+              "hardware": {"minNumGpusPerEngine": rng.choice([1, 1, 2]), "maxNumGpusPerEngine": rng.choice([4, 8]), "numGpusPerNode": 8},
+              "sla": {"isl": rng.randint(200, 2000), "osl": rng.randint(50, 400), "ttft": 1, "itl": 1},
               "planner": {"requestRate": 1, "maxGpuBudget": 64}}
-    if quick:
-        config["sweep"] = {"prefillInterpolationGranularity": 4, "decodeInterpolationGranularity": 3,
-                           "decodeInterpolationOsl": 8}
-    elif rng.random() < 0.35:
+    if rng.random() < 0.35:
         config["modelShape"] = {"architecture": "Qwen3MoeForCausalLM"}
     return config
 
@@ -72,32 +64,31 @@ def between(rng, rows):
     return rng.uniform(latencies[0], latencies[-1] * 1.1)
 
 
-def clear(rows, target, margin):
-    """Nothing is so near to the target, and no second so near to the best, that what is measured could decide otherwise."""
-    if any(abs(r[1] - target) < margin * target for r in rows):
+def clear(rows, target):
+    """Nothing is so near to the target, and no second so near to the best, that rounding could decide otherwise."""
+    if any(abs(r[1] - target) < MARGIN * target for r in rows):
         return False
     best, feasible = sla_runs.pick(rows, target)
     others = [r for r in rows if (r[0].label, r[3]) != (best[0].label, best[3])]
     if feasible:
-        return all(r[1] > target or r[2] < best[2] * (1 - margin) for r in others)
-    return all(r[1] > best[1] * (1 + margin) for r in others)
+        return all(r[1] > target or r[2] < best[2] * (1 - MARGIN) for r in others)
+    return all(r[1] > best[1] * (1 + MARGIN) for r in others)
 
 
 def far_from_whole(value):
     return 0.25 <= value - math.floor(value) <= 0.75 and value < 4
 
 
-def draw(rng, quick):
+def draw(rng):
     """A model, a configuration, and what must be found; those that are too close to call are drawn again."""
-    margin = 0.12 if quick else 1e-4
     while True:
-        model, config = random_model(rng, quick), random_config(rng, quick)
+        model, config = random_model(rng), random_config(rng)
         optimum = sla_runs.Optimum(config, model)
         if not optimum.prefill_rows or not optimum.decode_rows:
             continue
         sla = config["sla"]
         sla["ttft"], sla["itl"] = between(rng, optimum.prefill_rows), between(rng, optimum.decode_rows)
-        if not clear(optimum.prefill_rows, sla["ttft"], margin) or not clear(optimum.decode_rows, sla["itl"], margin):
+        if not clear(optimum.prefill_rows, sla["ttft"]) or not clear(optimum.decode_rows, sla["itl"]):
             continue
         optimum = sla_runs.Optimum(config, model)
         if len(optimum.surface) < 6:
@@ -110,8 +101,8 @@ def draw(rng, quick):
                 return model, config, optimum, [math.ceil(n) for n in needed]
 
 
-def drawn(number, quick=False):
-    return draw(random.Random(f"{SEED}-{number}-{quick}"), quick)
+def drawn(number):
+    return draw(random.Random(f"{SEED}-{number}"))
 
 
 # --- what is checked -----------------------------------------------------------------
@@ -162,75 +153,54 @@ def check_replicas(result, replicas):
 # --- tests ---------------------------------------------------------------------------
 
 
+def check_whole(directory, model, config, result, optimum, replicas):
+    check_rows(result, optimum, 1e-6)
+    check_choice(result, optimum)
+    check_curves(directory, optimum, 1e-6)
+    check_replicas(result, replicas)
+    assert result["points"]["measured"] == optimum.points
+    assert result["deployments"]["made"] == 2 * len(sla_runs.candidates(config)) + 2 or any(
+        sla_runs.Engine(model, c).kv < 1 for c in sla_runs.candidates(config))
+
+
+def check_adaptive(directory, result, optimum, replicas):
+    """The same choice, curves that are near, and at most half of the points."""
+    check_choice(result, optimum)
+    check_curves(directory, optimum, 0.03)
+    check_replicas(result, replicas)
+    assert result["points"]["measured"] <= optimum.points / 2, result["points"]
+
+
+def named(number, model, config, check, *arguments):
+    """Runs CHECK, and says which model it was where it fails."""
+    try:
+        check(*arguments)
+    except AssertionError:
+        diag(f"model {number} of seed {SEED}: {json.dumps(model)} {json.dumps(config)}")
+        raise
+
+
 def every_model_s_optimum_is_found():
-    """34 random models: rows, choice, curves and replica counts are the model's own"""
+    """30 random models: rows, choice, curves and replica counts are the model's own"""
     for number in range(MODELS):
         model, config, optimum, replicas = drawn(number)
         with folder() as directory:
             _, result = sla_runs.run(directory, config, model, "--truth", "--log-level", "warn")
-            try:
-                check_rows(result, optimum, 1e-6)
-                check_choice(result, optimum)
-                check_curves(directory, optimum, 1e-6)
-                check_replicas(result, replicas)
-                assert result["points"]["measured"] == optimum.points
-                assert result["deployments"]["made"] == 2 * len(sla_runs.candidates(config)) + 2 or any(
-                    sla_runs.Engine(model, c).kv < 1 for c in sla_runs.candidates(config))
-            except AssertionError:
-                diag(f"model {number} of seed {SEED}: {json.dumps(model)} {json.dumps(config)}")
-                raise
+            named(number, model, config, check_whole, directory, model, config, result, optimum, replicas)
 
 
 def adaptive_finds_the_same_with_half_the_points():
-    """--search adaptive: the same choice with at most half the points in at least 27 of 30 models"""
-    good, shares, deployments, wrong = 0, [], [], []
+    """--search adaptive: the same choice with at most half the points"""
+    points, deployments = [], []
     for number in range(MODELS):
         model, config, optimum, replicas = drawn(number)
         with folder() as directory:
             _, result = sla_runs.run(directory, config, model, "--truth", "--search", "adaptive", "--log-level", "warn")
-            share = result["points"]["measured"] / optimum.points
-            same = same_choice(result, optimum)
-            check_curves(directory, optimum, 0.03)
-            same_replicas = [result["replicas"]["prefill"], result["replicas"]["decode"]] == replicas
-        shares.append(share)
+            named(number, model, config, check_adaptive, directory, result, optimum, replicas)
+        points.append(result["points"]["measured"] / optimum.points)
         deployments.append(result["deployments"]["made"] / (result["deployments"]["made"] + result["deployments"]["saved"]))
-        if not same or not same_replicas:
-            wrong.append(number)
-        good += same and share <= 0.5
-    diag(f"{good} of {MODELS}; points: {100 * sum(shares) / MODELS:.0f} % on average, {100 * max(shares):.0f} % at most; "
-         f"deployments: {100 * sum(deployments) / MODELS:.0f} %; not the same: {wrong}")
-    assert good * 30 >= HALF_OF * MODELS
-
-
-def errors_of_curves(directory, optimum):
-    """How far each point of the curves is from the model's own."""
-    prefill, decode = raw(directory, "prefill"), raw(directory, "decode")
-    pairs = list(zip(prefill["prefill_ttft"], (p[1] for p in optimum.curve))) + list(
-        zip(decode["z_itl"], (p[2] for p in optimum.surface)))
-    assert len(pairs) == len(optimum.curve) + len(optimum.surface)
-    return sorted(abs(seen - true) / true for seen, true in pairs)
-
-
-def measured_in_real_time(number):
-    """Whether the choice was the model's own and the curves are near; a single request that meets a busy moment of the machine may decide otherwise."""
-    model, config, optimum, replicas = drawn(number, quick=True)
-    search = "adaptive" if number % 3 == 2 else "grid"
-    with folder() as directory:
-        done, result = sla_runs.run(directory, config, model, "--search", search)
-        if not same_choice(result, optimum):
-            diag(f"model {number} of seed {SEED}: {json.dumps(model)} {json.dumps(config)}\n{done.stderr[-3000:]}")
-            return False
-        errors = errors_of_curves(directory, optimum)
-    diag(f"{search}: {result['points']['measured']} points, off by {100 * errors[len(errors) // 2]:.1f} % (median) and "
-         f"{100 * errors[-1]:.1f} % at most; replicas {result['replicas']}, by the model {replicas}")
-    return errors[len(errors) // 2] < 0.1
-
-
-def real_engines_measure_the_same():
-    """Simulated engines in real time: the choice is the model's own, the curves are near"""
-    for number in range(30 if SOAK else 3):
-        assert any(measured_in_real_time(number) for _ in range(TRIES)), f"model {number}: another choice or other curves, {TRIES} times"
+    diag(f"points: {sum(points) / MODELS:.0%} on average, {max(points):.0%} at most; deployments: {sum(deployments) / MODELS:.0%}")
 
 
 if __name__ == "__main__":
-    main(every_model_s_optimum_is_found, adaptive_finds_the_same_with_half_the_points, real_engines_measure_the_same)
+    main(every_model_s_optimum_is_found, adaptive_finds_the_same_with_half_the_points)
