@@ -140,8 +140,10 @@ const char *local_last_words(struct local *l, struct arena *a)
 void local_take_down(struct local *l)
 {
         if (l->pid > 0 && !l->reaped) {
+                (void)kill(
+                        l->pid,
+                        SIGCONT); /* first: after SIGTERM it would meet a leak check that stops the process */
                 (void)kill(-l->pid, SIGTERM);
-                (void)kill(l->pid, SIGCONT);
                 if (!wait_end(l, TERM_MS)) {
                         (void)kill(l->pid, SIGKILL);
                         (void)wait_end(l, -1);
