@@ -16,6 +16,8 @@ struct fake {
         const char *fail_label; /* does not start */
         unsigned stop_at;       /* the start at which the run is told to stop; 0: none */
         int stop_fd;
+        void (*look)(struct fake *f, const char *sub_phase, enum sla_role role); /* at each start and stop */
+        enum sla_role role;
 };
 
 static struct fake *of(struct sla_target *t)
@@ -36,7 +38,10 @@ static int fake_start(struct sla_target *t, const struct sla_candidate *c, enum 
         struct fake *f = of(t);
 
         f->starts++;
+        f->role = role;
         assert_int_equal(f->up++, 0);
+        if (f->look)
+                f->look(f, "Deploying", role);
         if (f->stop_at == f->starts) {
                 assert_int_equal(eventfd_write(f->stop_fd, 1), 0);
                 return err_set(err, E_CANCELED, "told to stop");
@@ -50,6 +55,8 @@ static void fake_stop(struct sla_target *t, struct sla_server *s)
 {
         (void)s;
         of(t)->stops++;
+        if (of(t)->look)
+                of(t)->look(of(t), "Cleanup", of(t)->role);
         assert_int_equal(of(t)->up--, 1);
 }
 
@@ -146,6 +153,47 @@ static void every_candidate_is_deployed_once_a_sweep_and_once_a_curve(void **sta
         assert_int_equal(json_int(json_at(result, "deployments"), "made", 0), 8);
         assert_string_equal(json_str(json_at(result, "prefill"), "label"), "TP=2");
         assert_string_equal(json_str(file_of(&w, RUN_STATUS_FILE), "phase"), "Complete");
+        end(&w);
+}
+
+/* The status file when a server is started or stopped: the phase, its message and how far it is. */
+static void look_at_status(struct fake *f, const char *sub_phase, enum sla_role role)
+{
+        struct world *w = CONTAINER_OF(f, struct world, fake);
+        const struct json *status = file_of(w, RUN_STATUS_FILE), *progress = json_at(status, "progress"),
+                          *gpus = json_at(status, "gpuConfig");
+        bool sweep = f->starts <= 6;
+        unsigned number = (unsigned)json_int(gpus, "currentGpus", 0);
+        const char *message;
+
+        assert_string_equal(json_str(status, "phase"),
+                            arena_printf(&w->arena, "%s%s", role == SLA_PREFILL ? "Prefill" : "Decode",
+                                         sweep ? "Sweep" : "Interpolation"));
+        if (!sweep)
+                message = arena_printf(&w->arena, "Building %s for %u GPU config",
+                                       role == SLA_PREFILL ? "TTFT curve" : "throughput curves", number);
+        else if (role == SLA_PREFILL)
+                message = arena_printf(&w->arena, "Profiling prefill with %u GPUs (TP=%u)", number, number);
+        else
+                message = arena_printf(&w->arena, "Profiling decode with %u GPUs, TP=%u", number, number);
+        assert_string_equal(json_str(status, "message"), message);
+        if (sweep)
+                assert_int_equal(number, 1u << (f->starts - 1) % 3);
+        assert_string_equal(json_str(progress, "subPhase"), sub_phase);
+        assert_in_range(json_int(progress, "currentStep", -1), 0, json_int(progress, "totalSteps", -1));
+        if (streq(sub_phase, "Cleanup") && (f->starts == 3 || f->starts >= 6)) /* the phase is over */
+                assert_int_equal(json_int(progress, "currentStep", -1), json_int(progress, "totalSteps", -2));
+}
+
+static void the_status_says_what_is_started_and_stopped(void **state)
+{
+        struct world w;
+
+        (void)state;
+        begin(&w);
+        w.fake.look = look_at_status;
+        assert_int_equal(sla_run(&w.run, NULL), 0);
+        assert_int_equal(w.fake.stops, 8);
         end(&w);
 }
 
@@ -396,6 +444,7 @@ static void what_cannot_be_kept_ends_the_run(void **state)
 
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_candidate_is_deployed_once_a_sweep_and_once_a_curve),
+        cmocka_unit_test(the_status_says_what_is_started_and_stopped),
         cmocka_unit_test(a_restart_deploys_nothing_again),
         cmocka_unit_test(stopped_at_any_deployment_it_goes_on_to_the_same_end),
         cmocka_unit_test(a_candidate_that_fails_costs_itself_only),
