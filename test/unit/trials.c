@@ -1,11 +1,11 @@
 /*
- * Commands side by side: names, failures and what is told of them. No time is looked at.
+ * Commands side by side: names, failures and what is printed of them. Times are compared by samples made here.
  */
 #include "unit/unit.h"
 
 #include <math.h>
 
-#include "probe/trials/trials.h"
+#include "probe/trials/internal.h"
 
 enum { TEXT_MAX = 1 << 20 };
 
@@ -76,6 +76,52 @@ static void test_one_run_decides_nothing(void **state)
         assert_true(says(trials_text, &t, "1 interleaved run each after 1 warm-up"));
 }
 
+enum { BLOCKS = 8 };
+
+/* Two sides with the same times but for a factor of the second's. */
+static void conclude(struct trials *t, const struct trials_config *c, double factor)
+{
+        static const double times[BLOCKS] = {0.1003, 0.1001, 0.1009, 0.1004, 0.1000, 0.1006, 0.1002, 0.1005};
+        static const char *const names[] = {"first", "second"};
+
+        *t = (struct trials){.config = c};
+        t->sides = arena_new_array(&t->arena, struct trials_side, 2);
+        for (size_t i = 0; i < 2; i++) {
+                t->sides[i] = (struct trials_side){.name = names[i], .valid = BLOCKS};
+                for (unsigned block = 0; block < BLOCKS; block++)
+                        *vec_push(&t->sides[i].runs) = (struct trials_run){
+                                block,
+                                {.wall = times[(block + 3 * i) % BLOCKS] * (i ? factor : 1),
+                                 .user = 0.01,
+                                 .sys = 0.01,
+                                 .peak_rss = 1 << 20,
+                                 .processes = 1}};
+        }
+        trials_conclude(t);
+}
+
+static void test_samples_decide_the_verdict(void **state)
+{
+        static const struct {
+                double factor;
+                const char *verdict;
+        } cases[] = {{1.5, "slower"}, {0.5, "faster"}, {1, "no detectable difference"}};
+        char *const *commands[] = {YES, YES};
+        const struct trials_config c = {.commands = commands, .n = 2, .runs = BLOCKS, .warmup = 1};
+
+        for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+                _cleanup_(arena_done) struct arena a = ARENA_INIT;
+                _cleanup_(trials_done) struct trials t = {0};
+                const struct json *pair;
+
+                conclude(&t, &c, cases[i].factor);
+                pair = json_first(json_at(json_at(told_as_json(&a, &t), "comparison"), "pairs"));
+                assert_string_equal(json_str(pair, "verdict"), cases[i].verdict);
+                assert_true(says(trials_text, &t, cases[i].verdict));
+                assert_true(says(trials_text, &t, "8 interleaved runs each after 1 warm-up"));
+        }
+}
+
 static void test_failures_are_kept_and_given_up(void **state)
 {
         _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -143,6 +189,7 @@ static void test_what_cannot_be_run_ends_it(void **state)
 static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_has_its_own_name),
         cmocka_unit_test(test_one_run_decides_nothing),
+        cmocka_unit_test(test_samples_decide_the_verdict),
         cmocka_unit_test(test_failures_are_kept_and_given_up),
         cmocka_unit_test(test_any_name_fits_into_any_form),
         cmocka_unit_test(test_what_was_not_run_has_not_failed),

@@ -1,5 +1,5 @@
 /*
- * internal.h - what the ways to tell trials share.
+ * internal.h - what running trials and printing them share.
  */
 #pragma once
 
@@ -9,3 +9,5 @@
 void trials_add_time(struct buf *out, double seconds);
 /* Side I against the first; NULL: there is none. */
 const struct stats_pair *trials_pair(const struct trials *t, size_t i);
+/* Describes and compares the runs of each side, and warns of what makes them doubtful. */
+void trials_conclude(struct trials *t);

@@ -1,7 +1,7 @@
 /*
  * Commands in blocks, one run at a time.
  */
-#include "probe/trials/trials.h"
+#include "probe/trials/internal.h"
 
 #include <math.h>
 #include <signal.h>
@@ -262,6 +262,17 @@ static void warn_of_times(struct trials *t, const struct trials_side *side)
                      d->trend > 0 ? "slower" : "faster", d->trend_p);
 }
 
+void trials_conclude(struct trials *t)
+{
+        for (size_t i = 0; i < t->config->n; i++)
+                describe(t, &t->sides[i]);
+        compare(t);
+        for (size_t i = 0; i < t->config->n; i++) {
+                warn_of_ends(t, &t->sides[i]);
+                warn_of_times(t, &t->sides[i]);
+        }
+}
+
 /* ---- all of it */
 
 static const char *command_line(struct arena *a, char *const *argv)
@@ -325,13 +336,7 @@ int trials_run(struct trials *t, const struct trials_config *config, struct err 
         loop_free(r.loop);
         if (ok < 0)
                 return -1;
-        for (size_t i = 0; i < config->n; i++)
-                describe(t, &t->sides[i]);
-        compare(t);
-        for (size_t i = 0; i < config->n; i++) {
-                warn_of_ends(t, &t->sides[i]);
-                warn_of_times(t, &t->sides[i]);
-        }
+        trials_conclude(t);
         return 0;
 }
 
