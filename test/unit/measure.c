@@ -21,7 +21,6 @@
 #include "probe/measure/measure.h"
 
 /* What must be seen in time is tried again with twice the time, up to this: only in failure. */
-enum { LONGEST_MS = 25600 };
 
 struct world {
         struct loop *loop;
@@ -121,19 +120,129 @@ static const struct measure_sample *quietly(struct world *w, const char *words)
         return run(w, (struct measure_command){.output = MEASURE_OUTPUT_NULL}, words);
 }
 
+/* ---- commands that run until something of them was seen */
+
+struct watch {
+        struct timer timer;
+        struct world *w;
+        bool (*there)(struct watch *watch);
+        int processes;
+        int64_t least;
+        struct measure_usage seen;
+        long looks;   /* of the keeper, when all was there; 0: it was not yet */
+        usec_t since; /* then */
+};
+
+static pid_t first_child(pid_t pid)
+{
+        char path[64], text[32] = "";
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+        f = fopen(path, "re");
+        if (!f)
+                return 0;
+        (void)!fgets(text, sizeof(text), f);
+        fclose(f);
+        return (pid_t)strtol(text, NULL, 10);
+}
+
+/* The keeper is our child, what it runs is its. */
+static pid_t keeper(void)
+{
+        return first_child(getpid());
+}
+
+/* What follows NAME and a colon in the process' status; "": nothing. */
+static const char *status_line(pid_t pid, const char *name, char line[256])
+{
+        char path[64];
+        size_t n = strlen(name);
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", pid);
+        f = pid ? fopen(path, "re") : NULL;
+        while (f && fgets(line, 256, f))
+                if (strncmp(line, name, n) == 0 && line[n] == ':') {
+                        fclose(f);
+                        return line + n + 1;
+                }
+        if (f)
+                fclose(f);
+        return "";
+}
+
+static void watch(struct timer *t)
+{
+        struct watch *watch = CONTAINER_OF(t, struct watch, timer);
+
+        if (watch->there(watch))
+                measure_stop(watch->w->m);
+        else
+                timer_after(t, 5 * USEC_PER_MS);
+}
+
+/* Runs C until THERE is true, which is asked every 5 ms, and stops it. */
+static const struct measure_sample *until(struct watch *watched, struct measure_command c, const char *words)
+{
+        const struct measure_sample *s;
+
+        timer_init(&watched->timer, watched->w->loop, watch);
+        timer_after(&watched->timer, 5 * USEC_PER_MS);
+        s = run(watched->w, c, words);
+        timer_cancel(&watched->timer);
+        assert_true(s->stopped);
+        return s;
+}
+
+static bool is_as_large(struct watch *watch)
+{
+        watch->seen = measure_usage(watch->w->m);
+        return watch->seen.processes == watch->processes && watch->seen.memory >= watch->least;
+}
+
 /*
- * The peak of COMMAND, a workload whose last argument is for how long it holds its memory: ever longer, until so many PROCESSES
- * and at least LEAST were seen. What counts is what the keeper has seen, and on a busy machine it looks late.
+ * As large as it becomes, and the keeper has looked often since: it falls asleep after each look. A close look, at shared pages,
+ * comes after 60 times the CPU time of the last one, which is far less than 300 ms.
  */
+static bool is_known_to_the_keeper(struct watch *watch)
+{
+        char line[256];
+        long looks = strtol(status_line(keeper(), "voluntary_ctxt_switches", line), NULL, 10);
+
+        if (!watch->looks && is_as_large(watch)) {
+                watch->looks = looks;
+                watch->since = loop_now(watch->w->loop);
+        }
+        return watch->looks && looks >= watch->looks + 10 &&
+               loop_now(watch->w->loop) >= usec_add(watch->since, 300 * USEC_PER_MS);
+}
+
+/* The peak of COMMAND, a workload whose last argument is for how long it holds its memory, of so many PROCESSES. */
 static int64_t peak_of(struct world *w, const char *command, int processes, int64_t least)
 {
-        int64_t peak = -1;
+        struct watch watched = {
+                .w = w, .there = is_known_to_the_keeper, .processes = processes, .least = least};
+        const struct measure_sample *s = until(&watched,
+                                               (struct measure_command){.output = MEASURE_OUTPUT_NULL},
+                                               arena_printf(&w->arena, "%s 600000", command));
 
-        for (unsigned ms = 100; ms <= LONGEST_MS && (w->sample.processes != processes || peak < least);
-             ms *= 2)
-                peak = quietly(w, arena_printf(&w->arena, "%s %u", command, ms))->peak_rss;
-        assert_int_equal(w->sample.processes, processes);
-        return peak;
+        assert_int_equal(s->processes, processes);
+        return s->peak_rss;
+}
+
+static bool ignores_sigterm(struct watch *watch)
+{
+        char line[256];
+
+        return strtoull(status_line(first_child(keeper()), "SigIgn", line), NULL, 16) >> (SIGTERM - 1) & 1;
+}
+
+static bool is_stopped(struct watch *watch)
+{
+        char line[256];
+
+        return strchr(status_line(first_child(keeper()), "State", line), 'T') != NULL;
 }
 
 static void test_how_it_ends_is_data(void **state)
@@ -264,13 +373,14 @@ static void test_a_timeout_ends_the_tree(void **state)
         assert_string_equal(s->error_reason, "TimedOut");
         assert_string_equal(s->error_message, "it did not end within 0.02 s");
         assert_int_equal(s->signal, SIGTERM);
-        c.grace = 10 * USEC_PER_MS;
-        for (unsigned ms = 150; ms <= LONGEST_MS && s->signal == SIGTERM; ms *= 2) { /* until it ignores it */
-                c.timeout = ms * USEC_PER_MS;
-                s = run(w, c, "workload stubborn 60000");
-                assert_true(s->timed_out);
-        }
-        assert_int_equal(s->signal, SIGKILL);
+}
+
+static void test_one_that_ignores_sigterm_is_killed(void **state)
+{
+        struct watch watched = {.w = *state, .there = ignores_sigterm};
+        const struct measure_command c = {.output = MEASURE_OUTPUT_NULL, .grace = 10 * USEC_PER_MS};
+
+        assert_int_equal(until(&watched, c, "workload stubborn 60000")->signal, SIGKILL);
 }
 
 /* As soon as it is there. */
@@ -303,34 +413,11 @@ static void test_it_can_be_stopped_and_looked_at(void **state)
         measure_stop(w->m); /* nothing runs */
 }
 
-/* Stops what runs once it is as large as it shall become. */
-struct watch {
-        struct timer timer;
-        struct world *w;
-        int processes;
-        int64_t least;
-        struct measure_usage seen;
-};
-
-static void watch(struct timer *t)
-{
-        struct watch *watch = CONTAINER_OF(t, struct watch, timer);
-
-        watch->seen = measure_usage(watch->w->m);
-        if (watch->seen.processes == watch->processes && watch->seen.memory >= watch->least)
-                measure_stop(watch->w->m);
-        else
-                timer_after(t, 5 * USEC_PER_MS);
-}
-
 static int64_t live_memory(struct world *w, const char *words, int processes, int64_t least)
 {
-        struct watch watched = {.w = w, .processes = processes, .least = least};
+        struct watch watched = {.w = w, .there = is_as_large, .processes = processes, .least = least};
 
-        timer_init(&watched.timer, w->loop, watch);
-        timer_after(&watched.timer, 5 * USEC_PER_MS);
-        assert_true(quietly(w, words)->stopped);
-        timer_cancel(&watched.timer);
+        (void)until(&watched, (struct measure_command){.output = MEASURE_OUTPUT_NULL}, words);
         return watched.seen.memory;
 }
 
@@ -598,15 +685,20 @@ static void test_it_has_no_terminal_of_ours(void **state)
 static void test_one_that_is_stopped_hears_of_its_end(void **state)
 {
         struct world *w = *state;
-        struct measure_command c = {.grace = 20 * USEC_PER_SEC};
-        const struct measure_sample *s = &w->sample;
+        struct watch watched = {.w = w, .there = is_stopped};
+        FILE *f;
+        char script[128];
 
-        for (unsigned ms = 100; ms <= LONGEST_MS && s->exit_code != 7; ms *= 2) { /* until it has its trap */
-                c.timeout = ms * USEC_PER_MS;
-                s = run_script(w, c, "trap 'exit 7' TERM; while :; do kill -STOP $$; done");
-                assert_true(s->timed_out);
-        }
-        assert_int_equal(s->exit_code, 7);
+        snprintf(script, sizeof(script), "%s/stops", w->dir);
+        f = fopen(script, "we");
+        assert_non_null(f);
+        fputs("trap 'exit 7' TERM; while :; do kill -STOP $$; done\n", f);
+        fclose(f);
+        assert_int_equal(until(&watched, (struct measure_command){.grace = 20 * USEC_PER_SEC},
+                               arena_printf(&w->arena, "sh %s", script))
+                                 ->exit_code,
+                         7);
+        unlink(script);
 }
 
 static void stop_twice(struct timer *t)
@@ -733,6 +825,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_orphans_are_waited_for, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_left_over_is_ended, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_timeout_ends_the_tree, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_ignores_sigterm_is_killed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_it_can_be_stopped_and_looked_at, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_used_now_counts_shared_pages_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_metrics_come_from_output_and_file, setup, teardown),
