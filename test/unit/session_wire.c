@@ -2,6 +2,7 @@
 #include "unit/session_rig.h"
 
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #define PLAN                                                                                             \
         "{\"iterations\": 3, \"sizes\": [10], \"algorithms\": [{\"name\": \"a\", \"command\": [\"ok\", " \
@@ -129,6 +130,90 @@ static void test_lines_go_over_a_connection_in_any_pieces(void **state)
         assert_int_equal(e.wire.fd, -1);
         wire_send(&e.wire, json_object(&a)); /* to nobody */
         wire_close(&e.wire);
+        loop_free(loop);
+}
+
+/* ---- the coordinator's end, on a clock of the test's */
+
+static const usec_t MINUTE = 60 * USEC_PER_SEC;
+
+struct seen {
+        unsigned came, gone;
+};
+
+static void on_come(void *arg, unsigned group)
+{
+        ((struct seen *)arg)->came += group;
+}
+
+static void on_gone(void *arg, unsigned group)
+{
+        ((struct seen *)arg)->gone += group;
+}
+
+static int connect_to(const char *dir)
+{
+        struct sockaddr_un at = {.sun_family = AF_UNIX};
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        snprintf(at.sun_path, sizeof(at.sun_path), "%s/probe.sock", dir);
+        assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+        return fd;
+}
+
+static void send_line(int fd, const struct json *line)
+{
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        const char *text = arena_printf(&a, "%s\n", json_print(&a, line));
+
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+static void pass(struct loop *loop, const struct clock *clock, usec_t time)
+{
+        usec_t until = clock->boot + time;
+
+        while (clock->boot < until)
+                loop_turn(loop, true);
+}
+
+/* As one does that is frozen: its connection stays open. */
+static void test_a_worker_that_runs_something_and_is_silent_is_gone(void **state)
+{
+        static const struct hub_events events = {.on_come = on_come, .on_gone = on_gone};
+        const char *command[] = {"x", NULL};
+        const struct measure_usage usage = {.memory = 1, .processes = 1};
+        struct clock clock = {.manual = true, .boot = USEC_PER_SEC, .wall = USEC_PER_SEC * 1700000000};
+        _cleanup_(arena_done) struct arena a = ARENA_INIT;
+        struct err err = ERR_INIT;
+        struct loop *loop = loop_new(&clock, NULL, &err);
+        char dir[UNIT_DIR_LEN];
+        struct seen seen = {0};
+        struct hub *h;
+        int fd;
+
+        unit_dir(dir);
+        h = hub_new(loop, dir, 2, MINUTE, &events, &seen, NULL, &err);
+        assert_non_null(h);
+        fd = connect_to(dir);
+        send_line(fd, wire_hello(&a, 1));
+        pass(loop, &clock, MINUTE);
+        assert_int_equal(seen.came, 1);
+        pass(loop, &clock, 10 * MINUTE); /* it has nothing to say */
+        assert_int_equal(seen.gone, 0);
+        hub_start(h, 1, &(struct session_job){.command = command});
+        for (int i = 0; i < 20; i++) {
+                send_line(fd, wire_usage(&a, &usage));
+                pass(loop, &clock, MINUTE / 2);
+        }
+        assert_int_equal(seen.gone, 0);
+        pass(loop, &clock, MINUTE / 4);
+        assert_int_equal(seen.gone, 0);
+        pass(loop, &clock, MINUTE);
+        assert_int_equal(seen.gone, 1);
+        assert_false(hub_has(h, 1));
+        close(fd);
+        hub_free(h);
         loop_free(loop);
 }
 
@@ -296,6 +381,7 @@ static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_sample_and_a_usage_arrive),
         cmocka_unit_test(test_nonsense_is_refused),
         cmocka_unit_test(test_lines_go_over_a_connection_in_any_pieces),
+        cmocka_unit_test(test_a_worker_that_runs_something_and_is_silent_is_gone),
         cmocka_unit_test(test_a_checkpoint_comes_back_byte_by_byte),
         cmocka_unit_test(test_long_texts_come_back_from_a_checkpoint),
         cmocka_unit_test(test_a_damaged_checkpoint_is_refused_or_harmless),
