@@ -246,13 +246,8 @@ def two_thousand_streams_run_at_once():
     with engine(kvTokensPerGpu=1000000, prefill_baseMs=0.1, prefill_perTokenUs=0, decode_baseMs=50, decode_perRequestUs=0,
                 decode_perKvTokenNs=0) as server:
         began = time.monotonic()
-        assert stream_many(server.port, 2000, 40) == [40] * 2000
-        took = time.monotonic() - began
-        with open(f"/proc/{server.pid}/stat", encoding="ascii") as f:
-            ticks = f.read().rsplit(")", 1)[1].split()
-        cpu = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
-        diag(f"2000 streams of 40 tokens in {took:.2f} s, server's CPU {cpu:.2f} s")
-        assert took > 2.1, took
+        assert stream_many(server.port, 2000, 10) == [10] * 2000
+        assert time.monotonic() - began > 0.2 + 9 * 0.05  # no engine is faster than its model
         assert ask(server.port, content=body())[0] == 200
 
 
@@ -318,16 +313,13 @@ def a_hang_stops_all_tokens_but_not_the_health():
 
 
 def a_slow_start_is_503_until_it_is_over():
-    for delay in 1500, 6000, 24000:  # longer where it was over before anybody could ask
-        with engine(faults_startDelayMs=delay) as server:
-            asked = [ask(server.port, path, content)[0] for path, content in
-                     (("/health", None), ("/v1/models", None), ("/v1/completions", body()))]
-            if asked == [503] * 3:
-                wait(lambda: ask(server.port, "/health")[0] == 200, 60)
-                server.expect("Simulated engine is ready")
-                assert ask(server.port, content=body())[0] == 200
-                return
-    raise AssertionError(f"{asked} within {delay} ms")
+    with engine(faults_startDelayMs=3600000) as server:  # an hour
+        for path, content in (("/health", None), ("/v1/models", None), ("/v1/completions", body())):
+            assert ask(server.port, path, content)[0] == 503, path
+    with engine(faults_startDelayMs=200) as server:
+        server.expect("Simulated engine is ready")
+        wait(lambda: ask(server.port, "/health")[0] == 200, 60)
+        assert ask(server.port, content=body())[0] == 200
 
 
 def a_model_that_does_not_start_says_its_last_words():
