@@ -122,7 +122,8 @@ def is_deterministic(framework, **more):
     for request in requests(framework):
         one, two = (timeless(run(framework, **request, **more)) for _ in range(2))
         assert one == two, (request, one, two)
-        assert timeless(run(framework, seed=12, **request, **more)) != one, request
+        if request["task"] == "train":
+            assert timeless(run(framework, seed=12, **request, **more)) != one, request
 
 
 def reach_the_model(framework, samples):

@@ -60,7 +60,7 @@ def the_same_seed_gives_the_same_model():
     for request in list(requests("spark"))[::3]:
         if request["algorithm"] in NO_IMPORTANCES["spark"] and "method" in request["parameters"]:
             continue
-        one, two = (ml_runs.timeless(run("spark", **request)) for _ in range(2))
+        one, two = (ml_runs.timeless(run("spark", rows=120, **request)) for _ in range(2))
         assert one == two, request
 
 
@@ -131,9 +131,6 @@ def sonde_pod_runs_them_too():
     status, metrics, said = pod({"framework": "ray", "task": "distributed_training", "datasetSize": 500, "nFeatures": 150,
                                  "algorithm": "random_forest"})
     assert status == 0 and metrics["ml"]["parameters"]["n_estimators"] == 100, said
-    status, metrics, said = pod({"framework": "ray", "task": "hyperparameter_tuning", "datasetSize": 200,
-                                 "parameters": {"n_estimators": [3, 5]}})
-    assert status == 0 and len(metrics["ml"]["trials"]) == 2, (said, metrics)
 
 
 main(spark_does_every_task, ray_does_every_task,
