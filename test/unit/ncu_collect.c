@@ -325,12 +325,16 @@ static void test_what_it_leaves_is_ended_and_other_children_are_not(void **state
                 pause();
                 _exit(0);
         }
-        assert_int_equal(run_tool(p, "setsid sh -c 'echo $$; exec sleep 1000' & sleep 0.05", 0, &out), 0);
-        if (out.n) { /* else it was ended before it could say its name */
-                assert_true(str_to_u64(str_trim(buf_str(&out)), &stray));
-                assert_true(has_ended((pid_t)stray));
-                assert_int_equal(kill((pid_t)stray, 0), -1);
-        }
+        assert_int_equal(run_tool(p,
+                                  arena_printf(&p->a,
+                                               "setsid sh -c 'echo $$; >%s; exec sleep 1000' &\n"
+                                               "until test -e %s; do sleep 0.01; done",
+                                               in(p, "said"), in(p, "said")),
+                                  0, &out),
+                         0);
+        assert_true(str_to_u64(str_trim(buf_str(&out)), &stray));
+        assert_true(has_ended((pid_t)stray));
+        assert_int_equal(kill((pid_t)stray, 0), -1);
         assert_int_equal(waitpid(other, NULL, WNOHANG), 0);
         kill(other, SIGKILL);
         assert_int_equal(waitpid(other, NULL, 0), other);
