@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import main, program, wait
@@ -232,22 +233,23 @@ def strangers_at_the_socket_change_nothing():
 
 
 def a_pod_that_is_ended_loses_no_algorithm():
-    """A pod whose worker ends first: the coordinator is told at the same moment, and gives nothing up"""
+    """A pod whose worker ends first: the coordinator is told within two seconds, and gives nothing up"""
     with Pod() as pod:
         mark = os.path.join(pod.root, "runs")
         script = f"import os, time\nif os.environ['SONDE_ITERATION'] == '1': open({mark!r}, 'w').close(); time.sleep(600)"
         plan = {"iterations": 6, "warmup": 0, "algorithms": [command("a", "true"), command("b", PYTHON, "-c", script, group=1)]}
         child, worker = pod.coordinator(plan), pod.worker(1)
         wait(lambda: os.path.exists(mark), HANG, what="the second block runs")
-        child.send_signal(signal.SIGSTOP)  # it sees both at once, however long the worker takes
+        began = time.monotonic()
         worker.terminate()
         assert worker.wait(timeout=HANG) == 143
         child.terminate()
         child.terminate()
-        child.send_signal(signal.SIGCONT)
+        in_time = time.monotonic() - began < 2  # else the worker may be given up, and rightly
         assert child.wait(timeout=HANG) == 143
         kept = pod.file("checkpoint.json")
-    assert kept["rows"] and not kept["reasons"], kept
+    assert kept["rows"], kept
+    assert not kept["reasons"] or not in_time, kept
 
 
 def a_metrics_file_that_is_none_hurts_nobody():
