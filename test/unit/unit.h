@@ -22,12 +22,18 @@
                 assert_memory_equal(s_.p, literal, s_.n); \
         } while (0)
 
-/* How many worlds, seeds or rounds: QUICK in `make test-quick`, SOAK in `make soak`, else USUAL. */
-static inline unsigned unit_extent(unsigned quick, unsigned usual, unsigned soak)
+/* How many seeds, rounds or rows, by SONDE_EXTENT: quick, usual (also when it is not set) or long. */
+static inline unsigned unit_extent(unsigned quick, unsigned usual, unsigned long_form)
 {
-        if (streq(getenv("SONDE_SOAK"), "1"))
-                return soak;
-        return streq(getenv("SONDE_QUICK"), "1") ? quick : usual;
+        const char *extent = getenv("SONDE_EXTENT");
+
+        if (!extent || !*extent || streq(extent, "usual"))
+                return usual;
+        if (streq(extent, "quick"))
+                return quick;
+        if (!streq(extent, "long"))
+                fail_msg("SONDE_EXTENT is '%s'; expected quick, usual or long", extent);
+        return long_form;
 }
 
 /* Prints the rows of test/seeds/rows.md that the N TESTS of FILE prove, a line for each test that rows name. */
