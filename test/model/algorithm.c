@@ -54,18 +54,18 @@ static const struct row rows[] = {
           {0, 1, 0, 0, 0, 0},
           .spec = SPEC_TWO_PODS,
           .edits = BIT(EDIT_WORKLOAD)}},
-        {SOAK,
+        {LONG,
          {"two pods, one of them deleted",
           {0, 0, 0, 1, 1, 0},
           .spec = SPEC_TWO_PODS,
           .mishaps = BIT(MISHAP_DELETE_POD) | BIT(MISHAP_LOSE_RELAY) | BIT(MISHAP_DELETE_JOB)}},
-        {SOAK,
+        {LONG,
          {"a run that waits, and all that can happen to it",
           {0, 1, 0, 1, 1, 0},
           .edits = BIT(EDIT_WORKLOAD) | BIT(EDIT_SUSPEND) | BIT(EDIT_CANCEL),
           .mishaps = BIT(MISHAP_OVERTAKEN) | BIT(MISHAP_EVICT),
           .limited = true}},
-        {SOAK,
+        {LONG,
          {"a failure that is edited twice",
           {0, 2, 0, 1, 0, 0},
           .spec = SPEC_TTL,
@@ -79,16 +79,16 @@ static const struct row rows_of_comparison[] = {
         {USUAL, {"a comparison that is evicted", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
 };
 
-static const struct row mistakes[] = {
-        {QUICK,
-         {.bug = BUG_ONE_POD, .left = {0, 0, 0, 0, 0, 0}, .spec = SPEC_TWO_PODS},
+static const struct mistake mistakes[] = {
+        {{.bug = BUG_FORGETFUL, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
+        {{.bug = BUG_ONE_POD, .left = {0, 0, 0, 0, 0, 0}, .spec = SPEC_TWO_PODS},
          .found = "there are pods left"},
-        {QUICK, {.bug = BUG_JUMPS, .left = {0, 0, 0, 0, 0, 0}, .limited = true}, .found = "not admitted"},
-        {QUICK, {.bug = BUG_HASTY, .left = {0, 0, 0, 0, 0, 0}, .spec = SPEC_TTL}, .found = "too early"},
+        {{.bug = BUG_JUMPS, .left = {0, 0, 0, 0, 0, 0}, .limited = true}, .found = "not admitted"},
+        {{.bug = BUG_HASTY, .left = {0, 0, 0, 0, 0, 0}, .spec = SPEC_TTL}, .found = "too early"},
 };
 
 static const struct {
-        enum form form;
+        enum extent extent;
         struct schedule_scenario scenario;
 } schedules[] = {
         {QUICK, {"a schedule", "Allow", .until = 5, .crashes = 1}},
@@ -100,8 +100,8 @@ static const struct {
          {"a schedule, a clock that jumps and a crash", "Forbid", .until = 4, .crashes = 1, .jumps = 1}},
         {USUAL,
          {"a schedule that is suspended, and a crash", "Forbid", .until = 4, .crashes = 1, .edits = 2}},
-        {SOAK, {"a schedule, and a clock that jumps twice", "Allow", .until = 3, .crashes = 1, .jumps = 2}},
-        {SOAK,
+        {LONG, {"a schedule, and a clock that jumps twice", "Allow", .until = 3, .crashes = 1, .jumps = 2}},
+        {LONG,
          {"a schedule that replaces, jumps and is suspended", "Replace", .until = 5, .jumps = 1, .edits = 2}},
 };
 
@@ -124,7 +124,7 @@ static void every_schedule_keeps_its_times(void **state)
                 _cleanup_(free_ptr) char *wrong = NULL;
                 size_t n;
 
-                if (!rows_asked_for(schedules[i].form, schedules[i].scenario.name))
+                if (!rows_asked_for(schedules[i].extent, schedules[i].scenario.name))
                         continue;
                 n = schedule_explore(&schedules[i].scenario, &wrong);
                 printf("# %s: %zu states\n", schedules[i].scenario.name, n);

@@ -46,9 +46,15 @@ static const struct pod *last_pod(const struct pods_part *pods, uint8_t job)
         return last;
 }
 
+/* Its last pod has failed or is gone, and it makes another. */
+static bool job_retries(const struct job *j, const struct pod *last)
+{
+        return j->pods && j->pods <= j->backoff && (!last || last->phase == PHASE_FAILED);
+}
+
 /*
- * The first one; and, as servers before 1.26 do, another for one that was deleted before its workload came to
- * an end of its own.
+ * The first one; another for one that failed, where the Job retries by itself; and, as servers before 1.26 do, another
+ * for one that was deleted before its workload came to an end of its own.
  */
 bool act_make_pod(struct model *m, struct state *s, unsigned job)
 {
@@ -62,8 +68,9 @@ bool act_make_pod(struct model *m, struct state *s, unsigned job)
                 n++;
         if (!j || j->end || j->deleting || j->pods > 1 || n == PODS_MAX || !is_of_account(m, s, j->uid))
                 return false;
-        if (j->pods && (!m->scenario->old_server || !last || !last->asked ||
-                        (last->work == WORK_ENDED && last->code != CODE_TOLD)))
+        if (j->pods && !job_retries(j, last) &&
+            (!m->scenario->old_server || !last || !last->asked ||
+             (last->work == WORK_ENDED && last->code != CODE_TOLD)))
                 return false;
         pods.v[n] = (struct pod){.uid = ++pods.made, .job = j->uid, .plain = !j->attempt};
         part_change(m, s, PODS, &pods);
@@ -79,7 +86,8 @@ bool act_end_job(struct model *m, struct state *s, unsigned job)
         struct job *j = job_of(&jobs, job);
         const struct pod *last = j ? last_pod(&pods, j->uid) : NULL;
 
-        if (!j || j->end || j->deleting || !j->pods || (last && !last->phase) || !is_of_account(m, s, j->uid))
+        if (!j || j->end || j->deleting || !j->pods || (last && !last->phase) || job_retries(j, last) ||
+            !is_of_account(m, s, j->uid))
                 return false;
         j->end = last && last->phase == PHASE_SUCCEEDED ? JOB_COMPLETE : JOB_FAILED;
         if (!j->attempt && j->end == JOB_COMPLETE)
@@ -136,7 +144,7 @@ bool act_end_badly(struct model *m, struct state *s, unsigned pod)
 /* One that is to go is told so. */
 bool act_stop_pod(struct model *m, struct state *s, unsigned pod)
 {
-        return end_workload(m, s, pod, EXIT_TOLD, CODE_TOLD);
+        return end_workload(m, s, pod, EXIT_TOLD, m->scenario->polite ? 0 : CODE_TOLD);
 }
 
 /* All its containers have ended; or it goes, whatever its relay was at. */
@@ -291,7 +299,7 @@ static bool is_last_turn(const struct relay *r)
         return !r->maps.data.more || r->maps.data.output != r->pod->uid;
 }
 
-/* A success of an attempt that nobody has given up yet, nor is it of another spec, and none follows. */
+/* A success, with its output, of an attempt that is not given up, nor of another spec, and none follows. */
 static void remember_success(struct model *m, struct state *s, const struct relay *r)
 {
         struct jobs_part jobs = PART(m, s, jobs_part, JOBS);
@@ -300,8 +308,8 @@ static void remember_success(struct model *m, struct state *s, const struct rela
         bool stale = m->subject->renews && job &&
                      job->spec != (PART(m, s, request_part, REQUEST).spec & SPEC_EDITED);
 
-        if (job && !stale && is_last_turn(r) && request_there(m, s, job->owner) &&
-            f->attempt == job->attempt && !f->outcome)
+        if (job && !stale && r->maps.data.output == r->pod->uid && is_last_turn(r) &&
+            request_there(m, s, job->owner) && f->attempt == job->attempt && !f->outcome)
                 s->success = r->pod->uid;
 }
 

@@ -202,6 +202,9 @@ bool act_decide(struct model *m, struct state *s, unsigned parts)
         number = verdict_decide(m, s);
         if (m->verdicts.v[number]->wrong)
                 model_wrong(m, "%s", m->verdicts.v[number]->wrong);
+        for (size_t i = 0; i < m->verdicts.v[number]->n_ops; i++)
+                if (m->verdicts.v[number]->ops[i].kind == OP_STATUS && !is_late(m, s))
+                        judge_decided(m, s, m->verdicts.v[number]->ops[i].status);
         if (m->verdicts.v[number]->n_ops)
                 s->task = number + 1;
         else
@@ -230,6 +233,7 @@ static enum done delete_job(struct model *m, struct state *s, const struct verdi
                         return CONFLICT;
                 if (j->owner != v->owner)
                         model_wrong(m, "a Job of somebody else is deleted");
+                judge_job_deleted(m, s, j, op->foreground);
                 if (!j->attempt && PART(m, s, request_part, REQUEST).uid == v->owner) {
                         s->jobs_made &= (uint8_t)~1U;
                         if (s->plain & PLAIN_JUST_NOW)
@@ -260,6 +264,9 @@ static enum done delete_map(struct model *m, struct state *s, const struct verdi
                 model_wrong(m, "a ConfigMap of somebody else is deleted");
         if (op->type == OF_DATA_MAP)
                 model_wrong(m, "the output is deleted");
+        if (*uid && PART(m, s, request_part, REQUEST).uid == v->owner && !facts_of(m, s)->outcome &&
+            !facts_of(m, s)->failed)
+                model_wrong(m, "the status ConfigMap is deleted before the end");
         maps.status = (struct status_map){0};
         part_change(m, s, MAPS, &maps);
         await(m, s, MAPS);
@@ -316,6 +323,7 @@ static enum done create_job(struct model *m, struct state *s, const struct verdi
                                  .name = op->name,
                                  .attempt = op->attempt,
                                  .spec = op->spec,
+                                 .backoff = op->backoff,
                                  .meta = op->text};
         judge_job_created(m, s, &jobs.v[n]);
         if (PART(m, s, request_part, REQUEST).uid == v->owner) {
@@ -436,6 +444,8 @@ static enum done write_status(struct model *m, struct state *s, const struct ver
         if (r.status == status)
                 return DONE;
         judge_status_written(m, s, status);
+        if (m->statuses.v[status].attempt != facts_of(m, s)->attempt)
+                s->begun = r.spec & SPEC_EDITED;
         r.status = status;
         part_change(m, s, REQUEST, &r);
         give_back(m, s, facts_of(m, s));

@@ -50,6 +50,8 @@ static struct json *show_spec(struct arena *a, uint8_t bits)
         struct json *spec = json_build(a, "{'image': %s, 'command': ['/app/run'], 'profilingEnabled': %p}",
                                        image_of(bits), (void *)json_truth(a, !(bits & SPEC_NO_PROFILING)));
 
+        if (bits & SPEC_DISTRIBUTED) /* which is refused */
+                json_set(a, spec, "distributed", json_truth(a, true));
         if (bits & SPEC_REUSE)
                 json_set(a, spec, "profiling", json_build(a, "{'reuse': %p}", (void *)json_truth(a, true)));
         return spec;
@@ -299,10 +301,11 @@ static void judge_profile(struct model *m, const struct state *s)
 static const char *judge_measured(const struct model *m, const struct state *s, const struct facts *f)
 {
         const struct product_part *p = &PART(m, s, product_part, PRODUCT);
+        bool invalid = f->refused && (PART(m, s, request_part, REQUEST).spec & SPEC_DISTRIBUTED);
 
         if (!s->success || s->excused || f->cancelled)
                 return NULL;
-        if (f->suspended && PART(m, s, maps_part, MAPS).data.output == s->success)
+        if ((f->suspended || invalid) && PART(m, s, maps_part, MAPS).data.output == s->success)
                 return NULL; /* it is made when it goes on */
         if (!p->uid || !p->status || p->of != s->success)
                 return "what was measured is not in the profile";
@@ -323,6 +326,9 @@ static const char *judge_phase(const struct model *m, const struct state *s, con
                 return "the spec as it is now is neither accepted nor refused";
         if (job && job->spec != (r->spec & SPEC_EDITED) && !f->refused && !f->cancelled)
                 return "another workload than the one that is executed is not refused";
+        /* What was begun with another spec and has no Job yet cannot be made of this one: it must be fixed. */
+        if ((r->spec & SPEC_DISTRIBUTED) && f->refused && !anything_runs(m, s))
+                return NULL;
         if (f->state == SUCCEEDED || f->state == FAILED)
                 return judge_rest(m, s);
         if (f->state == SUSPENDED && f->suspended && (r->spec & SPEC_SUSPEND))
@@ -346,10 +352,13 @@ const struct subject cuda_subject = {
         .owned = true,
         .renews = true,
         .longer = true,
+        .toggles = true,
+        .invalid = SPEC_DISTRIBUTED,
+        .timeout_in = "profiling",
         .container = "profiling-runner",
         .plain = "execution",
         .edited = "another image",
-        .own = "profilingEnabled: false",
+        .own = "profilingEnabled",
         .story = "the profile",
         .read_facts = read_facts,
         .show_spec = show_spec,

@@ -19,6 +19,10 @@ static const struct row rows[] = {
           .mishaps = BIT(MISHAP_DELETE_PRODUCT)}},
 };
 
+static const struct mistake mistakes[] = {
+        {{.bug = BUG_FORGETFUL, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
+};
+
 static void every_order_ends_well(void **state)
 {
         rows_end_well(&dgdr_subject, rows, ARRAY_LEN(rows));
@@ -26,7 +30,7 @@ static void every_order_ends_well(void **state)
 
 static void every_mistake_is_found(void **state)
 {
-        rows_are_found(&dgdr_subject, NULL, 0);
+        rows_are_found(&dgdr_subject, mistakes, ARRAY_LEN(mistakes));
 }
 
 static const struct CMUnitTest tests[] = {

@@ -31,7 +31,8 @@ static void describe(struct explorer *x, const struct state *s, struct origin st
 {
         const struct subject *of = x->m.subject;
         const char *const parts[] = {"the request", "the Jobs", "the pods", "the ConfigMaps", of->story};
-        const char *const edits[] = {of->edited, "suspend", "cancel", of->own};
+        const char *const edits[] = {of->edited, "suspend", "cancel", of->own,
+                                     "a spec that cannot be run, or back"};
         static const char *const mishaps[] = {"the pod is evicted",
                                               "somebody deletes the pod",
                                               "the relay is killed",
@@ -42,7 +43,9 @@ static void describe(struct explorer *x, const struct state *s, struct origin st
                                               "somebody deletes the data ConfigMap",
                                               "somebody makes the product himself",
                                               "the workload runs out of memory",
-                                              "others are admitted before it"};
+                                              "others are admitted before it",
+                                              "the last pod is removed, and one before it stays",
+                                              "the workload leaves no output"};
         const struct action *a = &actions[step.action];
         const char *write = control_next_write(&x->m, s);
 

@@ -83,7 +83,39 @@ static bool may_renew(const struct model *m, const struct facts *was)
         return m->subject->renews || (m->subject->revives && was->failed);
 }
 
-static const char *judge_run(struct model *m, const struct json *old, const struct json *new, bool has_row)
+/* What the spec says about the run is what happens. */
+static const char *judge_controls(const struct subject *x, const struct json *spec, const struct json *run)
+{
+        const struct json *timeout = json_at(x->timeout_in ? json_at(spec, x->timeout_in) : spec, "timeout");
+        const char *reason = json_str(run, "reason");
+
+        if (streq(reason, "DeadlineExceeded") && !timeout)
+                return "a run without a timeout has run out of time";
+        if (json_int(run, "retries", 0) > json_int(spec, "retries", RUN_RETRIES_DEFAULT))
+                return "there are more retries than the spec allows";
+        return NULL;
+}
+
+/* An attempt has one Job and one spec; the next one follows it. */
+static const char *judge_attempt(const struct facts *x, const struct facts *y, const struct json *was,
+                                 const struct json *is)
+{
+        if (x->attempt > y->attempt)
+                return "the attempt goes back";
+        if (!x->attempt && y->attempt > 1)
+                return "the first attempt is not the first";
+        if (x->attempt == y->attempt && x->job != UINT8_MAX && x->job != y->job)
+                return "the Job's name changes within an attempt";
+        if (x->attempt && x->attempt == y->attempt &&
+            !streq(json_str(was, "specHash"), json_str(is, "specHash")))
+                return "the spec changes within an attempt";
+        if (json_int(was, "retries", 0) > json_int(is, "retries", 0) && !x->outcome)
+                return "the count of retries goes back";
+        return NULL;
+}
+
+static const char *judge_run(struct model *m, const struct json *old, const struct json *new,
+                             const struct history_row *row)
 {
         const struct json *was = json_at(old, "run"), *is = json_at(new, "run");
         uint16_t before = old ? status_number(m, old) : 0, after = status_number(m, new);
@@ -94,17 +126,16 @@ static const char *judge_run(struct model *m, const struct json *old, const stru
                                     m->subject->states[x->state]);
         if (x->outcome && x->outcome != y->outcome && !(may_renew(m, x) && x->attempt < y->attempt))
                 return "an outcome is taken back";
-        if (x->attempt > y->attempt)
-                return "the attempt goes back";
-        if (x->attempt == y->attempt && x->job != UINT8_MAX && x->job != y->job)
-                return "the Job's name changes within an attempt";
-        if (json_int(was, "retries", 0) > json_int(is, "retries", 0) && !x->outcome)
-                return "the count of retries goes back";
-        if (!x->outcome && y->outcome && !has_row)
+        if (!x->outcome && y->outcome && !row)
                 return "a run ends without a row for the history";
+        if (!x->outcome && y->outcome && !streq(row->outcome, json_str(is, "outcome")) &&
+            !(y->failed && streq(row->outcome, "Failed")))
+                return "the row for the history has another outcome";
         if (x->final)
                 return "a final status is written again";
-        return NULL;
+        if (x->outcome && x->attempt == y->attempt && !json_equal(was, is))
+                return "a run that has ended is written again";
+        return judge_attempt(x, y, was, is);
 }
 
 /* The server takes it, and keeps all of it. */
@@ -124,8 +155,8 @@ static const char *judge_form(struct model *m, const struct json *view, const st
                                                              : "the schema does not know all of a status";
 }
 
-const char *judge_status(struct model *m, const struct json *view, const struct json *new, bool has_row,
-                         usec_t now)
+const char *judge_status(struct model *m, const struct json *view, const struct json *new,
+                         const struct history_row *row, usec_t now)
 {
         const struct json *old = json_at(view, "status");
         int64_t observed = json_int(new, "observedGeneration", 0);
@@ -139,9 +170,30 @@ const char *judge_status(struct model *m, const struct json *view, const struct 
                 bad = judge_form(m, view, new);
         if (!bad)
                 bad = judge_progress(old, new);
+        if (!bad)
+                bad = judge_controls(m->subject, json_at(view, "spec"), json_at(new, "run"));
         if (!bad && m->subject->judge_status)
                 bad = m->subject->judge_status(old, new);
-        return bad ? bad : judge_run(m, old, new, has_row);
+        return bad ? bad : judge_run(m, old, new, row);
+}
+
+static bool any_workload_succeeded(const struct model *m, const struct state *s)
+{
+        const struct hidden_part h = hidden_of(m, s);
+
+        for (size_t i = 0; i < ARRAY_LEN(h.v); i++)
+                if (h.v[i].exit == EXIT_GOOD)
+                        return true;
+        return false;
+}
+
+void judge_decided(struct model *m, const struct state *s, uint16_t after)
+{
+        const struct facts *was = facts_of(m, s), *is = &m->statuses.v[after];
+
+        if (s->success && !(s->excused & EXCUSED_RUN) && !was->outcome && is->outcome == OUTCOME_FAILED &&
+            was->attempt == is->attempt)
+                model_wrong(m, "a success that pod-%d had recorded is ended as a failure", s->success);
 }
 
 void judge_status_written(struct model *m, const struct state *s, uint16_t after)
@@ -154,8 +206,12 @@ void judge_status_written(struct model *m, const struct state *s, uint16_t after
                 model_wrong(m, "an attempt is made that nothing has called for");
         if (m->subject->judge_written)
                 m->subject->judge_written(m, s, is);
-        if (!s->success || (s->excused & EXCUSED_RUN) || is->cancelled)
-                return;
+        if (is->cancelled && !(PART(m, s, request_part, REQUEST).spec & SPEC_CANCEL))
+                model_wrong(m, "a request is cancelled that nobody has cancelled");
+        if (is->outcome == OUTCOME_SUCCEEDED && !any_workload_succeeded(m, s))
+                model_wrong(m, "a run has succeeded, and no workload has");
+        if (!s->success || (s->excused & EXCUSED_RUN) || is->cancelled || is->timed_out)
+                return; /* judge_decided() */
         if (is->outcome == OUTCOME_FAILED || (is->failed && !s->plain))
                 model_wrong(m, "a success that was recorded by pod-%d is told as a failure", s->success);
         if (is->attempt > was->attempt)
@@ -225,6 +281,8 @@ void judge_job_created(struct model *m, const struct state *s, const struct job 
                 model_wrong(m, "a Job is made that the status does not name");
         if (f->outcome)
                 model_wrong(m, "a Job is made for a run that has ended");
+        if (m->subject->read_job && (job->spec & SPEC_EDITED) != s->begun)
+                model_wrong(m, "a Job is made of another spec than its attempt was begun with");
         if (s->success && !(s->excused & EXCUSED_RUN))
                 model_wrong(m, "a Job is made after pod-%d has recorded its success", s->success);
         for (size_t i = 0; i < JOBS_MAX && jobs->v[i].uid; i++)
@@ -236,6 +294,20 @@ void judge_job_created(struct model *m, const struct state *s, const struct job 
         if (!(s->excused & EXCUSED_RUN) &&
             (maps->status.owner != job->owner || maps->data.owner != job->owner))
                 model_wrong(m, "a Job is made without its ConfigMaps");
+}
+
+/* Of a plain one control.c knows more. */
+void judge_job_deleted(struct model *m, const struct state *s, const struct job *job, bool foreground)
+{
+        const struct facts *f = facts_of(m, s);
+        bool over = f->outcome || f->final || f->failed || f->suspended || f->reason || f->job != job->name;
+
+        if (!job->attempt || PART(m, s, request_part, REQUEST).uid != job->owner)
+                return;
+        if (!over)
+                model_wrong(m, "the Job of an attempt under way is deleted");
+        if (!foreground && !f->outcome)
+                model_wrong(m, "a Job is deleted before its pods, and the run goes on");
 }
 
 void judge_state(struct model *m, const struct state *s)

@@ -30,9 +30,10 @@ bool act_edit(struct model *m, struct state *s, unsigned edit)
                                        [EDIT_OWN] = SPEC_OWN};
         struct request_part r = PART(m, s, request_part, REQUEST);
 
-        if (!(m->scenario->edits & 1U << edit) || !r.uid)
-                return false;
-        if ((r.spec & bits[edit]) && !(edit == EDIT_OWN && m->subject->toggles))
+        uint8_t bit = edit == EDIT_INVALID ? m->subject->invalid : bits[edit];
+        bool back = edit == EDIT_INVALID || (edit == EDIT_OWN && m->subject->toggles);
+
+        if (!(m->scenario->edits & 1U << edit) || !r.uid || ((r.spec & bit) && !back))
                 return false;
         if (!spend(s, LEFT_EDIT))
                 return false;
@@ -40,7 +41,7 @@ bool act_edit(struct model *m, struct state *s, unsigned edit)
                 s->success = 0; /* it is of another workload, and may be dropped */
         if (edit == EDIT_OWN && m->subject->renews)
                 s->excused |= EXCUSED_PRODUCT;
-        set_spec(m, s, r.spec ^ bits[edit]);
+        set_spec(m, s, r.spec ^ bit);
         return true;
 }
 
@@ -60,7 +61,8 @@ void people_forget(struct model *m, struct state *s)
         struct request_part r = PART(m, s, request_part, REQUEST);
 
         part_change(m, s, REQUEST, &(struct request_part){.made = r.made});
-        s->jobs_made = s->success = s->excused = s->late = s->plain = 0;
+        s->jobs_made = s->success = s->excused = s->plain = 0;
+        s->late = s->begun = 0;
         if (s->place)
                 s->place = TURN_UNKNOWN;
 }
@@ -214,6 +216,36 @@ static bool run_out_of_memory(struct model *m, struct state *s)
         return true;
 }
 
+/* Of a Job with more than one, which has counted it. */
+static bool sweep_last_pod(struct model *m, struct state *s)
+{
+        const struct jobs_part *jobs = &PART(m, s, jobs_part, JOBS);
+        struct pods_part pods = PART(m, s, pods_part, PODS);
+        size_t n = 0;
+
+        while (n < PODS_MAX && pods.v[n].uid)
+                n++;
+        if (n < 2 || pods.v[n - 1].job != pods.v[n - 2].job || !pods.v[n - 1].phase ||
+            !job_by_uid(jobs, pods.v[n - 1].job) || !job_by_uid(jobs, pods.v[n - 1].job)->end)
+                return false;
+        pod_remove(&pods, pods.v[n - 1].uid);
+        part_change(m, s, PODS, &pods);
+        return true;
+}
+
+static bool lose_output(struct model *m, struct state *s)
+{
+        struct pods_part pods = PART(m, s, pods_part, PODS);
+        struct hidden_part h = hidden_of(m, s);
+        struct pod *p = living_pod(&pods);
+
+        if (!p || p->relay != RELAY_UP || h.v[p->uid].exit != EXIT_GOOD || h.v[p->uid].sent)
+                return false;
+        h.v[p->uid].sent = 1;
+        s->hidden = part_number(m, HIDDEN, &h);
+        return true;
+}
+
 /* The operator decides anew whom it tells another place. */
 static bool move(struct state *s, uint8_t place)
 {
@@ -254,6 +286,10 @@ static bool befall(struct model *m, struct state *s, unsigned mishap)
                 return run_out_of_memory(m, s);
         case MISHAP_OVERTAKEN:
                 return s->place > TURN_SECOND && move(s, TURN_SECOND);
+        case MISHAP_SWEEP_POD:
+                return sweep_last_pod(m, s);
+        case MISHAP_NO_OUTPUT:
+                return lose_output(m, s);
         case MISHAPS:
                 break;
         }

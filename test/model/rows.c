@@ -36,40 +36,40 @@ static const struct row rows_of_all[] = {
         {USUAL,
          {"a pod that is deleted, and a crash", {1, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_DELETE_POD)},
          .later = 1},
-        {SOAK, {"a request that is made again", {0, 0, 1, 0, 0, 0}, .recreated = true}, .later = 1},
-        {SOAK,
+        {LONG, {"a request that is made again", {0, 0, 1, 0, 0, 0}, .recreated = true}, .later = 1},
+        {LONG,
          {"a run that is cancelled, all bounds", {3, 1, 1, 2, 0, 0}, .edits = BIT(EDIT_CANCEL)},
          .later = 1},
-        {SOAK,
+        {LONG,
          {"a run that is suspended, all bounds", {3, 1, 1, 2, 0, 0}, .edits = BIT(EDIT_SUSPEND)},
          .later = 1},
-        {SOAK,
+        {LONG,
          {"a run that is edited, with all updates", {3, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_WORKLOAD)},
          .later = 1},
-        {SOAK,
+        {LONG,
          {"a run that is edited and deleted, and a crash", {0, 1, 1, 1, 0, 0}, .edits = BIT(EDIT_WORKLOAD)},
          .later = 1},
-        {SOAK, {"a run that is edited, with all crashes", {0, 1, 0, 2, 0, 0}, .edits = BIT(EDIT_WORKLOAD)}},
-        {SOAK,
+        {LONG, {"a run that is edited, with all crashes", {0, 1, 0, 2, 0, 0}, .edits = BIT(EDIT_WORKLOAD)}},
+        {LONG,
          {"a run that is suspended, and its pod evicted",
           {0, 1, 0, 1, 1, 0},
           .edits = BIT(EDIT_SUSPEND),
           .mishaps = BIT(MISHAP_EVICT)},
          .later = 1},
-        {SOAK,
+        {LONG,
          {"a run that is edited, and its pod deleted",
           {0, 1, 0, 1, 1, 0},
           .edits = BIT(EDIT_WORKLOAD),
           .mishaps = BIT(MISHAP_DELETE_POD)},
          .later = 1},
-        {SOAK,
+        {LONG,
          {"a Job that is deleted without its pods", {0, 0, 0, 1, 1, 0}, .mishaps = BIT(MISHAP_ORPHAN_PODS)}},
-        {SOAK,
+        {LONG,
          {"a server that replaces deleted pods",
           {0, 0, 0, 1, 1, 0},
           .mishaps = BIT(MISHAP_DELETE_POD),
           .old_server = true}},
-        {SOAK,
+        {LONG,
          {"caches that are far behind, and an eviction",
           {1, 0, 0, 1, 1, 0},
           .mishaps = BIT(MISHAP_EVICT),
@@ -77,42 +77,42 @@ static const struct row rows_of_all[] = {
          .later = 1},
 };
 
-static const struct row mistakes_of_all[] = {
-        {QUICK, {.bug = BUG_NAME_ANEW, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
-        {QUICK,
-         {.bug = BUG_CACHE_IS_TRUTH,
+static const struct mistake mistakes_of_all[] = {
+        {{.bug = BUG_NAME_ANEW, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
+        {{.bug = BUG_CACHE_IS_TRUTH,
           .left = {0, 0, 0, 0, 1, 0},
           .mishaps = BIT(MISHAP_EVICT) | BIT(MISHAP_DELETE_POD) | BIT(MISHAP_DELETE_JOB)}},
-        {QUICK, {.bug = BUG_LATE_WORD, .left = {0, 0, 0, 0, 0, 0}}},
-        {QUICK, {.bug = BUG_IMPATIENT, .left = {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_SUSPEND)}},
-        {QUICK, {.bug = BUG_SUSPENDED_SUCCESS, .left = {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_SUSPEND)}},
-        {QUICK, {.bug = BUG_ANY_POD, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_DELETE_POD)}},
-        {QUICK, {.bug = BUG_STATUS_FIRST, .left = {0, 0, 0, 1, 0, 0}}},
-        {USUAL, {.bug = BUG_BY_NAME, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
-        {QUICK, {.bug = BUG_FORGETFUL, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
-        {QUICK, {.bug = BUG_ADOPTS, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
+        {{.bug = BUG_LATE_WORD, .left = {0, 0, 0, 0, 0, 0}}},
+        {{.bug = BUG_IMPATIENT, .left = {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_SUSPEND)}},
+        {{.bug = BUG_SUSPENDED_SUCCESS, .left = {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_SUSPEND)}},
+        {{.bug = BUG_ANY_POD, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_DELETE_POD)}},
+        {{.bug = BUG_STATUS_FIRST, .left = {0, 0, 0, 1, 0, 0}}},
+        {{.bug = BUG_BY_NAME, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
+        {{.bug = BUG_ADOPTS, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
+        {{.bug = BUG_FICKLE}, "deciding twice"},
+        {{.bug = BUG_ASKS_ON}, "more and more look-ups"},
+        {{.bug = BUG_KILLS}, "an attempt under way is deleted"},
+        {{.bug = BUG_BACKGROUND, .left = {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_SUSPEND)},
+         "before its pods, and the run goes on"},
+        {{.bug = BUG_SWEEPS}, "deleted before the end"},
+        {{.bug = BUG_NO_ROW}, "without a row"},
+        {{.bug = BUG_OTHER_ROW}, "has another outcome"},
+        {{.bug = BUG_CANCELS}, "nobody has cancelled"},
+        {{.bug = BUG_TIMES_OUT, .left = {0, 0, 0, 0, 0, 1}}, "without a timeout"},
+        {{.bug = BUG_CANCELLED_SUCCESS, .left = {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_CANCEL)},
+         "is ended as a failure"},
+        {{.bug = BUG_REHASH}, "the spec changes within an attempt"},
+        {{.bug = BUG_SKIPS}, "the first attempt is not the first"},
+        {{.bug = BUG_UNKNOWN}, "the schema does not know"},
+        {{.bug = BUG_QUEUE_STAYS, .limited = true}, "is told its place, and does not wait"},
+        {{.bug = BUG_RESTARTS, .left = {2, 0, 0, 0, 0, 0}}, "startedAt changes"},
 };
 
-static enum form form_of_today(void)
-{
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-        return QUICK;
-#endif
-#endif
-        return (enum form)unit_extent(QUICK, USUAL, SOAK);
-}
-
-bool rows_asked_for(enum form form, const char *name)
+bool rows_asked_for(enum extent extent, const char *name)
 {
         const char *only = getenv("MODEL_ONLY");
 
-        return only ? strstr(name, only) != NULL : form <= form_of_today();
-}
-
-static bool is_asked_for(const struct subject *subject, const struct row *row, const char *name)
-{
-        return rows_asked_for(row->form + (subject->longer ? row->later : 0), name);
+        return only ? strstr(name, only) != NULL : extent <= unit_extent(QUICK, USUAL, LONG);
 }
 
 static void end_well(const struct subject *subject, const struct row *rows, size_t n, struct exploration *sum)
@@ -121,7 +121,7 @@ static void end_well(const struct subject *subject, const struct row *rows, size
                 const struct scenario *s = &rows[i].scenario;
                 struct exploration e;
 
-                if (!is_asked_for(subject, &rows[i], s->name))
+                if (!rows_asked_for(rows[i].extent + (subject->longer ? rows[i].later : 0), s->name))
                         continue;
                 explore(subject, s, STATES_MAX, &e);
                 printf("# %s: %zu states, %zu transitions, %zu steps deep, settled in %zu ways\n", s->name,
@@ -160,14 +160,14 @@ static bool is_found(const char *wrong, const char *words)
         return there && there < wrong + strcspn(wrong, "\n");
 }
 
-static void are_found(const struct subject *subject, const struct row *mistakes, size_t n)
+static void are_found(const struct subject *subject, const struct mistake *mistakes, size_t n)
 {
         for (size_t i = 0; i < n; i++) {
                 struct scenario s = mistakes[i].scenario;
                 struct exploration e;
 
                 s.name = bug_names[s.bug];
-                if (!is_asked_for(subject, &mistakes[i], s.name))
+                if (!rows_asked_for(QUICK, s.name))
                         continue;
                 explore(subject, &s, STATES_MAX, &e);
                 printf("# found after %zu states: %.*s\n", e.states,
@@ -180,7 +180,7 @@ static void are_found(const struct subject *subject, const struct row *mistakes,
         }
 }
 
-void rows_are_found(const struct subject *subject, const struct row *mistakes, size_t n)
+void rows_are_found(const struct subject *subject, const struct mistake *mistakes, size_t n)
 {
         are_found(subject, mistakes_of_all, ARRAY_LEN(mistakes_of_all));
         are_found(subject, mistakes, n);

@@ -11,20 +11,25 @@
 
 #define BIT(x) (1U << (x))
 
-/* How long it may take: with sanitizers, and in `make test-quick`, the smallest form. */
-enum form { QUICK, USUAL, SOAK };
+/* The least SONDE_EXTENT that explores a row. */
+enum extent { QUICK, USUAL, LONG };
 
 /* left: progress reports, edits, deletions, crashes, mishaps, calls that come early */
 struct row {
-        enum form form;
+        enum extent extent;
         struct scenario scenario;
-        unsigned later;    /* forms, where runs are longer */
-        const char *found; /* words of what a mistake must be found by; NULL: anything */
+        unsigned later; /* extents, where runs are longer */
 };
 
-bool rows_asked_for(enum form form, const char *name); /* today, or by MODEL_ONLY */
+/* A planted mistake; every extent explores all of them. */
+struct mistake {
+        struct scenario scenario;
+        const char *found; /* words of what it must be found by; NULL: anything */
+};
+
+bool rows_asked_for(enum extent extent, const char *name); /* by SONDE_EXTENT or MODEL_ONLY */
 /* Those of the kind alone. */
 void rows_of_kind(const struct subject *subject, const struct row *rows, size_t n);
 /* Those of every kind first, and then those of the kind. */
 void rows_end_well(const struct subject *subject, const struct row *rows, size_t n);
-void rows_are_found(const struct subject *subject, const struct row *mistakes, size_t n);
+void rows_are_found(const struct subject *subject, const struct mistake *mistakes, size_t n);

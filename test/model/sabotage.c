@@ -28,6 +28,28 @@ const char *const bug_names[BUG_MAX_] = {
         [BUG_JUMPS] = "nobody waits for his turn",
         [BUG_HASTY] = "what has ended goes at once",
         [BUG_FORGETFUL] = "a run rests too early",
+        [BUG_FICKLE] = "a decision depends on more than its view",
+        [BUG_ASKS_ON] = "each answer brings the next look-up",
+        [BUG_OTHER_SPEC] = "a Job is made of the spec as it is now",
+        [BUG_KILLS] = "the Job of the attempt under way is deleted",
+        [BUG_BACKGROUND] = "Jobs are deleted before their pods",
+        [BUG_SWEEPS] = "the status ConfigMap is deleted early",
+        [BUG_NO_ROW] = "the history gets no row",
+        [BUG_OTHER_ROW] = "the history gets another outcome",
+        [BUG_CANCELS] = "every request counts as cancelled",
+        [BUG_TIMES_OUT] = "every request has a timeout",
+        [BUG_RETRIES] = "spec.retries is not read",
+        [BUG_REHASH] = "the hash of the spec changes within an attempt",
+        [BUG_SKIPS] = "the first attempt is the second",
+        [BUG_UNKNOWN] = "the status has a member that the schema does not have",
+        [BUG_TOLD] = "a workload that was told to end counts as one that has ended",
+        [BUG_RELAY_CODE] = "the relay's exit code is taken for the workload's",
+        [BUG_NO_RESULT] = "the result is not in the status",
+        [BUG_ACCEPTS_ALL] = "a spec that was refused counts as observed",
+        [BUG_QUEUE_STAYS] = "status.queue stays after the admission",
+        [BUG_KEEPS_SLOT] = "what has ended keeps its slot",
+        [BUG_CANCELLED_SUCCESS] = "a cancelled request does not look for its success",
+        [BUG_RESTARTS] = "startedAt is the time of the last report",
 };
 
 static bool is(const struct model *m, enum bug bug)
@@ -57,15 +79,23 @@ static bool is_dying_job(const struct view *v, const struct object *o)
         return o->type == &KUBE_JOB && is_being_deleted(o->json);
 }
 
-static bool is_suspended(const struct view *v)
+/* The spec has MEMBER, and the run goes on. */
+static bool is_asked_to(const struct view *v, const char *member)
 {
-        return json_bool(json_at(v->request, "spec"), "suspend", false) &&
+        return json_bool(json_at(v->request, "spec"), member, false) &&
                !json_str(json_at(json_at(v->request, "status"), "run"), "outcome");
 }
 
-static bool tells_of_success(const struct view *v, const struct object *o)
+/* No success is looked for. */
+static bool looks_away(const struct model *m, const struct view *v)
 {
-        return is_suspended(v) && o->type != &KUBE_JOB;
+        return (is(m, BUG_SUSPENDED_SUCCESS) && is_asked_to(v, "suspend")) ||
+               (is(m, BUG_CANCELLED_SUCCESS) && is_asked_to(v, "cancel"));
+}
+
+static bool is_no_job(const struct view *v, const struct object *o)
+{
+        return o->type != &KUBE_JOB;
 }
 
 static bool is_of_run(const struct json *job)
@@ -130,12 +160,62 @@ static void blur_fence(const struct model *m, struct view *v)
                                  json_string(v->arena, pod->uid));
 }
 
+/* The exit does not say that it was asked for. */
+static void blur_exit(const struct model *m, struct view *v)
+{
+        for (size_t i = 0; i < v->n_children; i++) {
+                struct json *data = json_at(v->children[i].json, "data");
+
+                if (v->children[i].type == &KUBE_CONFIGMAP &&
+                    strstr(json_str_or(data, RUN_KEY_EXIT, ""), "told")) {
+                        json_set(v->arena, data, RUN_KEY_EXIT, json_string(v->arena, "{\"code\": 0}"));
+                        json_set(v->arena, data, RUN_KEY_STATE, json_string(v->arena, "Succeeded"));
+                }
+                if (v->children[i].type == &KUBE_POD)
+                        json_remove(json_at(v->children[i].json, "metadata"), "deletionTimestamp");
+        }
+}
+
+static struct json *terminated(const struct json *container)
+{
+        return json_at(json_at(container, "state"), "terminated");
+}
+
+static void spread_exit_code(struct view *v)
+{
+        for (size_t i = 0; i < v->n_children; i++) {
+                struct json *list = json_at(json_at(v->children[i].json, "status"), "containerStatuses");
+                int64_t code = json_int(terminated(json_find_named(list, "relay")), "exitCode", 0);
+
+                json_foreach (c, list)
+                        if (code && terminated(c))
+                                json_set(v->arena, terminated(c), "exitCode", json_i64(v->arena, code));
+        }
+}
+
+/* As if the spec as it is now were the one that the attempt was begun with. */
+static void overlook_edit(struct view *v)
+{
+        struct json *request = json_copy(v->arena, v->request), *status = json_at(request, "status");
+
+        if (status)
+                json_set(v->arena, status, "observedGeneration",
+                         json_copy(v->arena, json_at(json_at(request, "metadata"), "generation")));
+        v->request = request;
+}
+
 void sabotage_view(struct model *m, struct view *v)
 {
+        if (is(m, BUG_OTHER_SPEC))
+                overlook_edit(v);
+        if (is(m, BUG_TOLD))
+                blur_exit(m, v);
+        if (is(m, BUG_RELAY_CODE))
+                spread_exit_code(v);
         if (is(m, BUG_IMPATIENT))
                 hide_children(v, is_dying_job);
-        if (is(m, BUG_SUSPENDED_SUCCESS))
-                hide_children(v, tells_of_success);
+        if (looks_away(m, v))
+                hide_children(v, is_no_job);
         if (is(m, BUG_ANY_POD))
                 blur_fence(m, v);
         if (is(m, BUG_EAGER))
@@ -146,10 +226,10 @@ void sabotage_view(struct model *m, struct view *v)
                 forget_ends(v);
 }
 
-static void set_of_spec(struct view *v, const char *member, int64_t number)
+static void set_of_spec(struct view *v, const char *member, struct json *value)
 {
         v->request = json_copy(v->arena, v->request);
-        json_set(v->arena, json_at(v->request, "spec"), member, json_i64(v->arena, number));
+        json_set(v->arena, json_at(v->request, "spec"), member, value);
 }
 
 void sabotage_settle(struct model *m, struct view *v)
@@ -161,9 +241,17 @@ void sabotage_settle(struct model *m, struct view *v)
         if (is(m, BUG_JUMPS))
                 v->admission = &admitted;
         if (is(m, BUG_ONE_POD))
-                set_of_spec(v, "pods", 1);
+                set_of_spec(v, "pods", json_i64(v->arena, 1));
         if (is(m, BUG_HASTY))
-                set_of_spec(v, "ttlSecondsAfterFinished", 0);
+                set_of_spec(v, "ttlSecondsAfterFinished", json_i64(v->arena, 0));
+        if (is(m, BUG_CANCELS))
+                set_of_spec(v, "cancel", json_truth(v->arena, true));
+        if (is(m, BUG_TIMES_OUT))
+                set_of_spec(v, m->subject->timeout_in ? m->subject->timeout_in : "timeout",
+                            m->subject->timeout_in ? json_build(v->arena, "{'timeout': '1s'}")
+                                                   : json_string(v->arena, "1s"));
+        if (is(m, BUG_RETRIES))
+                set_of_spec(v, "retries", json_i64(v->arena, RUN_RETRIES_MAX));
 }
 
 /* What was True stays so. */
@@ -187,8 +275,46 @@ static void tell_raw_percent(struct model *m, const struct view *v, struct json 
                          json_copy(v->arena, json_at(report, "overallPercentage")));
 }
 
+static void sabotage_run(struct model *m, const struct view *v, struct json *status)
+{
+        const struct json *before = json_at(v->request, "status");
+        struct json *run = json_at(status, "run"), *progress = json_at(status, "progress");
+        char text[TIME_TEXT_MAX];
+
+        if (is(m, BUG_REHASH) && run)
+                json_set(v->arena, run, "specHash",
+                         json_string(v->arena, json_str_or(status, m->subject->state, "")));
+        if (is(m, BUG_SKIPS) && run && !json_at(before, "run"))
+                json_set(v->arena, run, "attempt", json_i64(v->arena, 2));
+        if (is(m, BUG_RESTARTS) && json_at(progress, "startedAt"))
+                json_set(v->arena, progress, "startedAt",
+                         json_string(v->arena, time_format(v->now + (usec_t)json_int(progress, "percent", 0) *
+                                                                            USEC_PER_SEC,
+                                                           text)));
+}
+
+static bool is_refused(const struct json *status)
+{
+        json_foreach (c, json_at(status, "conditions"))
+                if (streq(json_str(c, "type"), "SpecAccepted"))
+                        return streq(json_str(c, "status"), "False");
+        return false;
+}
+
 static void sabotage_status(struct model *m, const struct view *v, struct json *status)
 {
+        const struct json *queue = json_at(json_at(v->request, "status"), "queue");
+
+        sabotage_run(m, v, status);
+        if (is(m, BUG_UNKNOWN))
+                json_set(v->arena, status, "unknown", json_string(v->arena, "x"));
+        if (is(m, BUG_NO_RESULT))
+                json_remove(status, "result");
+        if (is(m, BUG_ACCEPTS_ALL) && is_refused(status))
+                json_set(v->arena, status, "observedGeneration",
+                         json_copy(v->arena, json_at(json_at(v->request, "metadata"), "generation")));
+        if (is(m, BUG_QUEUE_STAYS) && queue && !json_at(status, "queue"))
+                json_set(v->arena, status, "queue", json_copy(v->arena, queue));
         if (is(m, BUG_STAYS_TRUE)) {
                 keep_true(v, status, "ProfilingPending");
                 keep_true(v, status, "ProfilingRunning");
@@ -203,8 +329,47 @@ static void sabotage_status(struct model *m, const struct view *v, struct json *
                 tell_raw_percent(m, v, status);
 }
 
+void sabotage_wants(struct model *m, const struct view *v, struct decision *d)
+{
+        const struct want more = {.kind = WANT_OBJECT,
+                                  .type = &KUBE_JOB,
+                                  .name = arena_printf(v->arena, "more-%zu", v->n_answers)};
+
+        if (is(m, BUG_ASKS_ON))
+                decide_want(d, v, &more);
+}
+
+/* The history's row, and what it says. */
+static void sabotage_row(struct model *m, const struct view *v, struct decision *d)
+{
+        struct history_row *row = d->row ? arena_memdup(v->arena, d->row, sizeof(*row)) : NULL;
+
+        if (row && is(m, BUG_OTHER_ROW))
+                row->outcome = streq(row->outcome, "Failed") ? "Succeeded" : "Failed";
+        d->row = is(m, BUG_NO_ROW) ? NULL : row;
+}
+
+static void sabotage_deletes(struct model *m, const struct view *v, struct decision *d)
+{
+        const struct object *map = view_child(v, &KUBE_CONFIGMAP, m->subject->status_map);
+
+        if (is(m, BUG_SWEEPS) && map)
+                decide_absent(d, map);
+        for (size_t i = 0; is(m, BUG_KILLS) && i < v->n_children; i++)
+                if (v->children[i].type == &KUBE_JOB)
+                        decide_absent_foreground(d, &v->children[i]);
+        for (size_t i = 0; is(m, BUG_BACKGROUND) && i < d->absent.n; i++)
+                d->absent.v[i].propagation = "Background";
+}
+
 void sabotage_decision(struct model *m, const struct view *v, struct decision *d)
 {
+        sabotage_row(m, v, d);
+        sabotage_deletes(m, v, d);
+        if (is(m, BUG_FICKLE))
+                d->again_at = v->now + m->evaluations * USEC_PER_SEC;
+        if (is(m, BUG_KEEPS_SLOT) && json_at(json_at(d->status, "run"), "outcome"))
+                d->admission.stand = ADMISSION_HOLDS;
         if (d->status)
                 sabotage_status(m, v, d->status);
         if (is(m, BUG_FORGETFUL))
@@ -234,7 +399,7 @@ const struct answer *sabotage_answer(struct model *m, const struct view *v, cons
 
         if (want->kind != WANT_OBJECT)
                 return NULL;
-        if (is(m, BUG_SUSPENDED_SUCCESS) && is_suspended(v) && streq(want->name, m->subject->status_map))
+        if (looks_away(m, v) && streq(want->name, m->subject->status_map))
                 return answer_with(v, want, NULL);
         if (is(m, BUG_IMPATIENT) && want->type == &KUBE_JOB && is_being_deleted(found))
                 return answer_with(v, want, NULL);

@@ -32,6 +32,29 @@ enum bug {
         BUG_JUMPS,     /* nobody waits for his turn */
         BUG_HASTY,     /* what has ended goes at once */
         BUG_FORGETFUL, /* a run rests too early: while it goes on */
+        /* Of every run */
+        BUG_FICKLE,      /* a decision depends on more than its view */
+        BUG_ASKS_ON,     /* each answer brings the next look-up */
+        BUG_OTHER_SPEC,  /* the Job is made of the spec as it is now, whatever its attempt was begun with */
+        BUG_KILLS,       /* the Job of the attempt under way is deleted */
+        BUG_BACKGROUND,  /* Jobs are deleted before their pods */
+        BUG_SWEEPS,      /* the status ConfigMap is deleted while the run goes on */
+        BUG_NO_ROW,      /* the history does not get to know of the end */
+        BUG_OTHER_ROW,   /* the history is told another outcome */
+        BUG_CANCELS,     /* every request counts as cancelled */
+        BUG_TIMES_OUT,   /* every request has a timeout */
+        BUG_RETRIES,     /* spec.retries is not read */
+        BUG_REHASH,      /* the hash of the spec changes within an attempt */
+        BUG_SKIPS,       /* the first attempt is the second */
+        BUG_UNKNOWN,     /* a member of the status that the schema does not have */
+        BUG_TOLD,        /* a workload that was told to end counts as one that has ended */
+        BUG_RELAY_CODE,  /* the relay's exit code is taken for the workload's */
+        BUG_NO_RESULT,   /* the result is not in the status */
+        BUG_ACCEPTS_ALL, /* a spec that was refused counts as observed */
+        BUG_QUEUE_STAYS, /* status.queue stays after the admission */
+        BUG_KEEPS_SLOT,  /* what has ended keeps its slot */
+        BUG_RESTARTS,    /* progress.startedAt is the time of the last report */
+        BUG_CANCELLED_SUCCESS, /* a success is not looked for when the request is cancelled */
         BUG_MAX_,
 };
 
@@ -39,7 +62,9 @@ extern const char *const bug_names[BUG_MAX_];
 
 /* Before plan and settle, before settle alone, and after both. */
 void sabotage_view(struct model *m, struct view *v);
+
 void sabotage_settle(struct model *m, struct view *v);
+void sabotage_wants(struct model *m, const struct view *v, struct decision *d);
 void sabotage_decision(struct model *m, const struct view *v, struct decision *d);
 /* What the look-up is answered with; NULL: nothing was sabotaged. */
 const struct answer *sabotage_answer(struct model *m, const struct view *v, const struct want *want,

@@ -108,9 +108,9 @@ struct json *show_job(struct model *m, struct arena *a, const struct job *j)
 {
         struct json *o = json_build(
                 a,
-                "{'apiVersion': 'batch/v1', 'kind': 'Job', 'metadata': %p, 'spec': {'backoffLimit': 0}, "
+                "{'apiVersion': 'batch/v1', 'kind': 'Job', 'metadata': %p, 'spec': {'backoffLimit': %d}, "
                 "'status': {'conditions': %p}}",
-                (void *)show_meta(m, a, m->names[j->name], "job", j->uid, j->owner),
+                (void *)show_meta(m, a, m->names[j->name], "job", j->uid, j->owner), j->backoff,
                 (void *)job_conditions(a, j));
 
         json_set(a, json_at(o, "metadata"), "creationTimestamp", time_json(a, NOON));
@@ -225,12 +225,14 @@ static const char *report_json(struct arena *a, uint8_t report)
                                      reports[report].phase, reports[report].percent, reports[report].step));
 }
 
-static const char *exit_json(struct arena *a, uint8_t exit)
+static const char *exit_json(const struct model *m, struct arena *a, uint8_t exit)
 {
         static const char *const texts[] = {NULL, "{\"code\": 0}", "{\"code\": 3}",
-                                            "{\"code\": 143, \"told\": true}"};
+                                            "{\"code\": 143, \"told\": true}",
+                                            "{\"code\": 0, \"told\": true}"};
+        const char *text = texts[exit == EXIT_TOLD && m->scenario->polite ? EXIT_TOLD + 1 : exit];
 
-        return texts[exit] ? arena_strdup(a, texts[exit]) : NULL;
+        return text ? arena_strdup(a, text) : NULL;
 }
 
 struct json *show_status_map(struct model *m, struct arena *a, const struct status_map *map)
@@ -245,7 +247,7 @@ struct json *show_status_map(struct model *m, struct arena *a, const struct stat
         struct json *data = json_at(o, "data");
 
         json_set(a, data, RUN_KEY_STATUS, json_string(a, report_json(a, map->report)));
-        json_set(a, data, RUN_KEY_EXIT, json_string(a, exit_json(a, map->exit)));
+        json_set(a, data, RUN_KEY_EXIT, json_string(a, exit_json(m, a, map->exit)));
         return o;
 }
 

@@ -257,6 +257,7 @@ static bool decide(struct call *c, struct decision *d)
                 sabotage_settle(c->m, &settled_on);
                 c->m->controller.settle(&settled_on, d);
                 c->m->evaluations++;
+                sabotage_wants(c->m, &c->view, d);
                 if (!d->n_wants)
                         return true;
                 for (size_t i = 0; i < d->n_wants; i++)
@@ -347,7 +348,9 @@ static void describe_child(struct call *c, const struct must_exist *e, struct op
         if (op->type == OF_JOB) {
                 op->name = name_number(c->m, meta_str(e->json, "name"));
                 op->attempt = attempt_of(e->json);
-                if (!op->attempt)
+                if (op->attempt)
+                        op->backoff = (uint8_t)json_int(json_at(e->json, "spec"), "backoffLimit", 0);
+                else
                         op->text = status_number(c->m, json_at(e->json, "metadata"));
                 if (c->m->subject->read_job)
                         c->m->subject->read_job(e->json, op);
@@ -460,6 +463,9 @@ static void take_down(struct call *c, const struct decision *d, struct verdict *
         add_creates(c, d, v);
         if (c->m->scenario->bug != BUG_STATUS_FIRST)
                 add_status(c, d, v);
+        v->n_events = d->events.n;
+        v->stand = (uint8_t)d->admission.stand;
+        v->row = d->row;
         v->rests = d->rests && !d->absent.n;
         v->again = d->again_at ? seconds_of(d->again_at, c->key->now) : 0;
 }
@@ -484,6 +490,13 @@ static void evaluate(struct model *m, const struct view_key *key, struct verdict
         vec_done(&c.answers);
 }
 
+static bool is_same(const struct verdict *x, const struct verdict *y)
+{
+        return x->n_ops == y->n_ops && x->again == y->again && x->n_events == y->n_events &&
+               x->stand == y->stand && x->row == y->row && x->rests == y->rests &&
+               memcmp(x->ops, y->ops, sizeof(x->ops)) == 0;
+}
+
 /* The same view gives the same decision; and so it is decided once. */
 static struct verdict *verdict_of(struct model *m, const struct view_key *key)
 {
@@ -497,8 +510,7 @@ static struct verdict *verdict_of(struct model *m, const struct view_key *key)
         evaluate(m, key, m->verdicts.v[i]);
         if (i % 16 == 0) {
                 evaluate(m, key, &again);
-                if (again.n_ops != m->verdicts.v[i]->n_ops || again.again != m->verdicts.v[i]->again ||
-                    memcmp(again.ops, m->verdicts.v[i]->ops, sizeof(again.ops)) != 0)
+                if (!is_same(&again, m->verdicts.v[i]))
                         model_wrong(m, "deciding twice gives two answers");
         }
         return m->verdicts.v[i];

@@ -14,7 +14,7 @@ enum op_type { OF_JOB, OF_STATUS_MAP, OF_DATA_MAP, OF_ACCESS, OF_PRODUCT, OF_REQ
 struct op {
         uint8_t kind, type, which /* of the access */, name, uid, attempt, pod, foreground;
         uint16_t status, text; /* of a product; of a plain Job its metadata */
-        uint8_t spec, unused[3];
+        uint8_t spec, backoff, unused[2];
 };
 
 /* What was decided on a view. */
@@ -23,6 +23,9 @@ struct verdict {
         struct op ops[OPS_MAX];
         size_t n_ops;
         uint16_t again;
+        size_t n_events;
+        uint8_t stand;                    /* of the admission */
+        bool row;                         /* for the history */
         bool rests;                       /* and deletes nothing: what is passing may be forgotten */
         uint16_t request, product;        /* numbers of the parts that it is about */
         uint16_t stalled;                 /* the status that tells of a name conflict */

@@ -178,6 +178,8 @@ static struct facts read_facts(struct model *m, const struct json *status)
                           .outcome = index_of(outcomes, ARRAY_LEN(outcomes), json_str(run, "outcome")),
                           .attempt = (uint8_t)json_int(run, "attempt", 0),
                           .cancelled = streq(json_str(run, "reason"), "Cancelled"),
+                          .reason = json_str(run, "reason") != NULL,
+                          .timed_out = streq(json_str(run, "reason"), "DeadlineExceeded"),
                           .failed = streq(state, "Failed"),
                           .retries = json_int(run, "retries", 0),
                           .observed = json_int(status, "observedGeneration", 0)};

@@ -50,8 +50,9 @@ struct job {
         uint8_t owner, name /* number */, attempt;
         uint8_t deleting; /* in the foreground: it stays until its pods are gone */
         uint8_t end, pods /* made by it */, spec /* SPEC_EDITED, where the kind reads it */;
-        uint16_t meta; /* number of what a plain one was made with */
-        uint8_t unused[6];
+        uint16_t meta;   /* number of what a plain one was made with */
+        uint8_t backoff; /* how many pods it makes for those that fail */
+        uint8_t unused[5];
 };
 
 struct jobs_part {
@@ -128,7 +129,8 @@ struct state {
         uint8_t jobs_made; /* bits by attempt; 0: a plain one, since that was last taken away */
         uint8_t success;   /* uid of the pod that recorded it */
         uint8_t excused;   /* bits: somebody took away what could have been known */
-        uint8_t late;      /* the request is gone, and a decision was made that did not know it */
+        uint8_t late : 4;  /* the request is gone, and a decision was made that did not know it */
+        uint8_t begun : 4; /* SPEC_EDITED, as the attempt under way was begun with */
         uint8_t plain;     /* bits: what became of plain Jobs */
         uint8_t place;     /* where it stands in the queue */
 };
@@ -154,6 +156,8 @@ struct facts {
         bool final;   /* it is never written again */
         bool made;    /* the product, which is then not made again */
         bool plain;   /* a plain Job */
+        bool reason;  /* the attempt is over, or the run is; timed_out: for that reason */
+        bool timed_out;
         int64_t observed, retries;
 };
 enum { OUTCOME_NONE, OUTCOME_SUCCEEDED, OUTCOME_FAILED };
@@ -170,9 +174,11 @@ struct scenario {
         bool old_server;  /* the Jobs' controller makes another pod for one that was deleted */
         bool lagging;     /* caches may be behind by any number of changes; otherwise by one */
         bool limited;     /* a run begins when it is admitted */
+        bool polite;      /* a workload that is told to end exits with 0 */
         unsigned bug;     /* of sabotage.h; 0: none */
 };
-enum edit { EDIT_WORKLOAD, EDIT_SUSPEND, EDIT_CANCEL, EDIT_OWN, EDITS };
+/* EDIT_INVALID: to a spec that cannot be run, or back. */
+enum edit { EDIT_WORKLOAD, EDIT_SUSPEND, EDIT_CANCEL, EDIT_OWN, EDIT_INVALID, EDITS };
 enum mishap {
         MISHAP_EVICT,
         MISHAP_DELETE_POD,
@@ -185,6 +191,8 @@ enum mishap {
         MISHAP_OWN_PRODUCT, /* somebody makes it himself */
         MISHAP_OOM,
         MISHAP_OVERTAKEN, /* others are admitted before it */
+        MISHAP_SWEEP_POD, /* the last pod of a Job that has ended is removed, and one before it stays */
+        MISHAP_NO_OUTPUT, /* a workload ends well, and leaves nothing */
         MISHAPS
 };
 
@@ -226,6 +234,8 @@ struct subject {
         bool revives; /* the same, after a failure alone */
         bool toggles; /* the kind's own edit can be taken back */
         bool longer;  /* more happens, and so there are more states */
+        uint8_t invalid;        /* the bit of EDIT_INVALID; 0: it has none */
+        const char *timeout_in; /* the member of the spec that has its timeout; NULL: the spec itself */
         const char *container, *plain;    /* the first of a pod of the run, and of a plain Job's */
         const char *edited, *own, *story; /* the edits of the spec, and the product, for the story */
 
@@ -361,12 +371,15 @@ const char *control_next_write(struct model *m, const struct state *s); /* for t
 
 void model_wrong(struct model *m, const char *fmt, ...) _printf_(2, 3);
 /* The text of what is wrong with writing NEW over OLD (with VIEW's generation), or NULL. */
-const char *judge_status(struct model *m, const struct json *view, const struct json *new, bool has_row,
-                         usec_t now);
+const char *judge_status(struct model *m, const struct json *view, const struct json *new,
+                         const struct history_row *row, usec_t now);
 /* The same of what a decision has to do with the limit on runs. */
 const char *judge_admission(const struct subject *subject, const struct view *v, const struct decision *d);
+/* A decision is made whose status is AFTER: what was recorded before it, it must know. */
+void judge_decided(struct model *m, const struct state *s, uint16_t after);
 void judge_status_written(struct model *m, const struct state *s, uint16_t after);
 void judge_job_created(struct model *m, const struct state *s, const struct job *job);
+void judge_job_deleted(struct model *m, const struct state *s, const struct job *job, bool foreground);
 void judge_state(struct model *m, const struct state *s);
 /* Nothing that goes by itself is left to happen. */
 bool judge_settled(struct model *m, const struct state *s, const char **why);
