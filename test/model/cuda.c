@@ -48,6 +48,7 @@ static const struct row rows[] = {
          {"an experiment that becomes invalid, and is fixed",
           {0, 2, 0, 0, 0, 0},
           .edits = BIT(EDIT_INVALID)}},
+        {QUICK, {"profiling that is switched off", {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_OWN)}},
         {QUICK, {"a profiler that leaves no summary", {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_NO_OUTPUT)}},
         {USUAL,
          {"profiling that is not wanted, and wanted again", {0, 2, 0, 0, 0, 0}, .edits = BIT(EDIT_OWN)}},

@@ -97,16 +97,18 @@ static const char *judge_controls(const struct subject *x, const struct json *sp
 }
 
 /* An attempt has one Job and one spec; the next one follows it. */
-static const char *judge_attempt(const struct facts *x, const struct facts *y, const struct json *was,
-                                 const struct json *is)
+static const char *judge_attempt(const struct model *m, const struct facts *x, const struct facts *y,
+                                 const struct json *was, const struct json *is)
 {
+        /* A kind that begins again with another spec may take it over with the end. */
+        bool renews = m->subject->renews && y->outcome;
         if (x->attempt > y->attempt)
                 return "the attempt goes back";
         if (!x->attempt && y->attempt > 1)
                 return "the first attempt is not the first";
         if (x->attempt == y->attempt && x->job != UINT8_MAX && x->job != y->job)
                 return "the Job's name changes within an attempt";
-        if (x->attempt && x->attempt == y->attempt &&
+        if (x->attempt && x->attempt == y->attempt && !renews &&
             !streq(json_str(was, "specHash"), json_str(is, "specHash")))
                 return "the spec changes within an attempt";
         if (json_int(was, "retries", 0) > json_int(is, "retries", 0) && !x->outcome)
@@ -133,9 +135,9 @@ static const char *judge_run(struct model *m, const struct json *old, const stru
                 return "the row for the history has another outcome";
         if (x->final)
                 return "a final status is written again";
-        if (x->outcome && x->attempt == y->attempt && !json_equal(was, is))
+        if (x->outcome && x->attempt == y->attempt && !m->subject->renews && !json_equal(was, is))
                 return "a run that has ended is written again";
-        return judge_attempt(x, y, was, is);
+        return judge_attempt(m, x, y, was, is);
 }
 
 /* The server takes it, and keeps all of it. */

@@ -23,6 +23,11 @@ static const struct row rows[] = {
           .mishaps = BIT(MISHAP_EVICT) | BIT(MISHAP_DELETE_POD) | BIT(MISHAP_LOSE_RELAY) |
                      BIT(MISHAP_SWEEP_POD)}},
         {QUICK,
+         {"a server that replaces deleted pods, quick",
+          {0, 0, 0, 0, 1, 0},
+          .mishaps = BIT(MISHAP_DELETE_POD),
+          .old_server = true}},
+        {QUICK,
          {"a workload that ends politely",
           {0, 0, 0, 0, 1, 0},
           .mishaps = BIT(MISHAP_DELETE_POD),

@@ -5,23 +5,16 @@
  */
 #pragma once
 
-#include "unit/run_objects.h"
+#include "unit/kind_rig.h"
 
 #include "kinds/algorithm/internal.h"
 
 static const struct algorithm_settings SETTINGS = {.pod_image = "sonde-pod", .ml_image = "sonde-ml"};
 
-/* One named r; SPEC and STATUS are members, STATUS may be NULL. */
 static inline void request_of(struct rig *r, const struct kube_type *type, const char *spec,
                               const char *status)
 {
-        r->view.type = type;
-        r->view.settings = &SETTINGS;
-        r->view.request = parse(r,
-                                arena_printf(&r->arena,
-                                             "{'metadata': {'namespace': 'ns', 'name': 'r', 'uid': 'uid-r', "
-                                             "'generation': 1}, 'spec': {%s}, 'status': {%s}}",
-                                             spec, status ? status : ""));
+        kind_request(r, type, &SETTINGS, spec, status);
 }
 
 static inline void profiling(struct rig *r, const char *spec)
@@ -42,17 +35,18 @@ static inline struct algorithm_spec spec_of(struct rig *r)
         return spec;
 }
 
-static inline struct json *spec_json(const struct rig *r)
-{
-        return json_at(r->view.request, "spec");
-}
+static const struct flow_kind ALGORITHM_FLOW = {
+        .plan = algorithm_plan,
+        .settle = algorithm_settle,
+        .container = "algorithm",
+        .output = "result.json",
+        .crds = {{&ALGORITHMPROFILING, "deploy/crds/algorithmprofilings.yaml",
+                  "{\"algorithmName\": \"x\", \"inputSize\": 1}"},
+                 {&ALGORITHMCOMPARISON, "deploy/crds/algorithmcomparisons.yaml",
+                  "{\"algorithms\": [], \"inputSize\": 1}"}},
+};
 
-/* Somebody changes a member of the spec; VALUE NULL: takes it away. */
-static inline void edit(struct rig *r, const char *member, const char *value)
+static inline int algorithm_setup(void **state)
 {
-        struct json *meta = json_at(r->view.request, "metadata");
-
-        json_remove(spec_json(r), member);
-        json_set(&r->arena, spec_json(r), member, value ? parse(r, value) : NULL);
-        json_set(&r->arena, meta, "generation", json_i64(&r->arena, json_int(meta, "generation", 0) + 1));
+        return flow_setup(state, &ALGORITHM_FLOW);
 }

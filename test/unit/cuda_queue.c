@@ -1,9 +1,9 @@
 /*
  * A CUDAExperiment where runs are limited: profiling waits for its turn, the execution is the scheduler's matter.
  */
-#include "unit/cuda_world.h"
+#include "unit/cuda_rig.h"
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, experiment_setup, flow_teardown)
 #define PLAIN      "'image': 'i', 'command': ['/a'], 'placement': {'mode': 'none'}"
 #define PROFILED   PLAIN ", 'profilingEnabled': true"
 
@@ -12,47 +12,47 @@ static const struct admission second = {.position = 2, .reason = "1 of 1 runs ar
 
 static void profiling_waits_for_its_turn(void **state)
 {
-        struct world *w = *state;
+        struct flow *f = *state;
 
-        w->rig.view.admission = &second;
-        experiment(&w->rig, PROFILED, NULL);
-        come_to_rest(w);
-        assert_phase(&w->rig, "Pending");
-        assert_condition(status_now(&w->rig), "Progressing", "True", "Queued");
-        assert_json(&w->rig, json_at(status_now(&w->rig), "queue"),
+        f->rig.view.admission = &second;
+        experiment(&f->rig, PROFILED, NULL);
+        come_to_rest(f);
+        assert_phase(&f->rig, "Pending");
+        assert_condition(status_now(&f->rig), "Progressing", "True", "Queued");
+        assert_json(&f->rig, json_at(status_now(&f->rig), "queue"),
                     "{'position': '2', 'reason': '1 of 1 runs are under way (cuda/a)'}");
-        assert_null(there(w, &KUBE_JOB, "r-profiling"));
-        w->rig.view.admission = &let_in;
-        come_to_rest(w);
-        assert_phase(&w->rig, "Profiling");
-        assert_null(json_at(status_now(&w->rig), "queue"));
-        assert_non_null(there(w, &KUBE_JOB, "r-profiling"));
-        assert_int_equal(w->rig.d.admission.stand, ADMISSION_HOLDS);
+        assert_null(there(f, &KUBE_JOB, "r-profiling"));
+        f->rig.view.admission = &let_in;
+        come_to_rest(f);
+        assert_phase(&f->rig, "Profiling");
+        assert_null(json_at(status_now(&f->rig), "queue"));
+        assert_non_null(there(f, &KUBE_JOB, "r-profiling"));
+        assert_int_equal(f->rig.d.admission.stand, ADMISSION_HOLDS);
 }
 
 static void what_cannot_be_run_leaves_the_queue(void **state)
 {
-        struct world *w = *state;
+        struct flow *f = *state;
 
-        w->rig.view.admission = &second;
-        experiment(&w->rig, PROFILED, NULL);
-        come_to_rest(w);
-        edit(&w->rig, "command", "['']");
-        come_to_rest(w);
-        assert_phase(&w->rig, "Failed");
-        assert_null(json_at(status_now(&w->rig), "queue"));
-        assert_int_equal(w->rig.d.admission.stand, ADMISSION_NONE);
+        f->rig.view.admission = &second;
+        experiment(&f->rig, PROFILED, NULL);
+        come_to_rest(f);
+        edit(&f->rig, "command", "['']");
+        come_to_rest(f);
+        assert_phase(&f->rig, "Failed");
+        assert_null(json_at(status_now(&f->rig), "queue"));
+        assert_int_equal(f->rig.d.admission.stand, ADMISSION_NONE);
 }
 
 static void an_execution_asks_nobody(void **state)
 {
-        struct world *w = *state;
+        struct flow *f = *state;
 
-        w->rig.view.admission = &second;
-        experiment(&w->rig, PLAIN, NULL);
-        come_to_rest(w);
-        assert_phase(&w->rig, "Executing");
-        assert_int_equal(w->rig.d.admission.stand, ADMISSION_NONE);
+        f->rig.view.admission = &second;
+        experiment(&f->rig, PLAIN, NULL);
+        come_to_rest(f);
+        assert_phase(&f->rig, "Executing");
+        assert_int_equal(f->rig.d.admission.stand, ADMISSION_NONE);
 }
 
 static const struct CMUnitTest tests[] = {

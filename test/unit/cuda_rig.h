@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "unit/run_objects.h"
+#include "unit/kind_rig.h"
 
 #include "kinds/cuda/internal.h"
 
@@ -14,28 +14,7 @@ static const struct cuda_settings SETTINGS = {.pod_image = "sonde-pod", .runner_
 /* An experiment named r; SPEC and STATUS are members, STATUS may be NULL. */
 static inline void experiment(struct rig *r, const char *spec, const char *status)
 {
-        r->view.type = &CUDAEXPERIMENT;
-        r->view.settings = &SETTINGS;
-        r->view.request = parse(r,
-                                arena_printf(&r->arena,
-                                             "{'metadata': {'namespace': 'ns', 'name': 'r', 'uid': 'uid-r', "
-                                             "'generation': 1}, 'spec': {%s}, 'status': {%s}}",
-                                             spec, status ? status : ""));
-}
-
-static inline struct json *spec_json(const struct rig *r)
-{
-        return json_at(r->view.request, "spec");
-}
-
-/* Somebody changes a member of the spec; VALUE NULL: takes it away. */
-static inline void edit(struct rig *r, const char *member, const char *value)
-{
-        struct json *meta = json_at(r->view.request, "metadata");
-
-        json_remove(spec_json(r), member);
-        json_set(&r->arena, spec_json(r), member, value ? parse(r, value) : NULL);
-        json_set(&r->arena, meta, "generation", json_i64(&r->arena, json_int(meta, "generation", 0) + 1));
+        kind_request(r, &CUDAEXPERIMENT, &SETTINGS, spec, status);
 }
 
 static inline struct cuda_spec spec_of(struct rig *r)
@@ -69,63 +48,32 @@ static inline bool wants(const struct rig *r, enum want_kind kind, const char *n
 
 /* ---- deciding */
 
-static inline struct schema *experiment_schema(void)
+static const struct flow_kind CUDA_FLOW = {
+        .plan = cuda_plan,
+        .settle = cuda_settle,
+        .container = "profiling-runner",
+        .output = CUDA_SUMMARY_KEY,
+        .crds = {{&CUDAEXPERIMENT, "deploy/crds/cudaexperiments.yaml", "{\"image\": \"i\"}"}},
+};
+
+static inline int experiment_setup(void **state)
 {
-        _cleanup_(doc_done) struct doc doc = DOC_INIT;
-        struct err err = ERR_INIT;
-        struct schema *s = NULL;
-
-        if (doc_read_yaml(&doc, "deploy/crds/cudaexperiments.yaml", 1 << 20, &err) == 0)
-                s = schema_new(
-                        json_path(json_first(json_path(doc.root, "spec.versions")), "schema.openAPIV3Schema"),
-                        &err);
-        if (!s)
-                fail_msg("%s", err.text);
-        return s;
-}
-
-static inline void assert_fits(const struct schema *s, const struct json *status)
-{
-        _cleanup_(arena_done) struct arena a = ARENA_INIT;
-        struct schema_report report = {0};
-        struct json *object = json_build(&a, "{'spec': {'image': 'i'}, 'status': %p}",
-                                         (void *)json_copy(&a, status));
-
-        if (!schema_validate(s, object, &a, &report))
-                fail_msg("%s %s: %s", report.causes[0].field, report.causes[0].message,
-                         json_print(&a, status));
-        schema_prune(s, object, NULL);
-        if (!json_equal(json_at(object, "status"), status))
-                fail_msg("the schema does not know all of %s", json_print(&a, status));
+        return flow_setup(state, &CUDA_FLOW);
 }
 
 /* One decision; its status, which becomes the experiment's. NULL: none. */
 static inline const struct json *decided(struct rig *r)
 {
-        _cleanup_(schema_free) struct schema *s = experiment_schema();
+        _cleanup_(schema_free) struct schema *s = schema_of(&CUDA_FLOW.crds[0]);
 
         decision_done(&r->d);
         cuda_plan(&r->view, &r->d);
         cuda_settle(&r->view, &r->d);
         if (r->d.n_wants || !r->d.status)
                 return NULL;
-        assert_fits(s, r->d.status);
+        assert_fits(s, &CUDA_FLOW.crds[0], r->d.status);
         json_set(&r->arena, (struct json *)r->view.request, "status", json_copy(&r->arena, r->d.status));
         return json_at(r->view.request, "status");
-}
-
-static inline const struct json *status_now(const struct rig *r)
-{
-        return json_at(r->view.request, "status");
-}
-
-static inline void assert_phase(struct rig *r, const char *phase)
-{
-        const char *is = json_str(status_now(r), "phase");
-
-        if (!streq(is, phase))
-                fail_msg("phase %s, not %s: %s", is ? is : "(none)", phase,
-                         json_print(&r->arena, status_now(r)));
 }
 
 static inline bool has_event(const struct rig *r, const char *reason)
