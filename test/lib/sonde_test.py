@@ -39,7 +39,7 @@ import traceback
 import urllib.parse
 
 import seed_rows
-from planes import PLANES
+from planes import PLANES, kubernetes, obstacle
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.environ.get("SONDE_BUILD", os.path.join(ROOT, "build"))  # where the programs under test are
@@ -366,9 +366,8 @@ def write_kubeconfig(path, address, authority, token, ns=None):
 
 def kubectl_path():
     """kubectl 1.20 of the rig: what it prints is compared, so no other version will do."""
-    cache = os.environ.get("KCLUSTER_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "kcluster")
-    return os.path.join(cache, "bin", "kubectl")
+    assert not obstacle(), obstacle()
+    return kubernetes("kubectl")
 
 
 class Server:
@@ -494,6 +493,10 @@ class ControlPlane(Server):
 
     def __enter__(self):
         if self._own:
+            why = obstacle(self._arguments)
+            if why:
+                print(f"1..1\nnot ok 1 - {why}", flush=True)
+                sys.exit(1)
             self._dir = tempfile.mkdtemp(prefix="sonde-cluster-")
             self.run = os.path.join(self._dir, "run")
             try:

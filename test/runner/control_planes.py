@@ -12,7 +12,7 @@ import sys
 from catalog import ROOT
 
 sys.path.append(os.path.join(ROOT, "test", "lib"))
-from planes import PLANES  # name: (arguments of `cluster up`, environment)
+from planes import PLANES, obstacle  # name: (arguments of `cluster up`, environment)
 
 RIG = os.path.join(ROOT, "test", "cluster", "cluster")
 CONCURRENT = {"shared"}
@@ -29,14 +29,19 @@ class Plane:
         self.run = os.path.join(directory, name)
         self.output = os.path.join(logs, f"plane-{name}.log")
         arguments, environment = PLANES[name]
+        self.obstacle = obstacle(arguments)  # why it cannot be started
+        self.stopped = bool(self.obstacle)
+        if self.obstacle:
+            return
         with open(self.output, "wb") as log:
             self._up = subprocess.Popen([RIG, "up", *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                         env={**os.environ, **environment, "KCLUSTER_RUN": self.run},
                                         start_new_session=True)
-        self.stopped = False
 
     def ready(self):
         """None: still starting; otherwise whether it came up."""
+        if self.obstacle:
+            return False
         code = self._up.poll()
         return None if code is None else code == 0
 

@@ -187,7 +187,8 @@ class Runner:
     def start(self, entry):
         why = entry.missing
         if entry.plane and not self.planes[entry.plane].ready():
-            why = f"the control plane did not start, see {os.path.relpath(self.planes[entry.plane].output, ROOT)}"
+            plane = self.planes[entry.plane]
+            why = plane.obstacle or f"the control plane did not start, see {os.path.relpath(plane.output, ROOT)}"
         if not why:
             try:
                 self.running.append(Running(entry, self.directory, self.logs, self.environment_of(entry)))
