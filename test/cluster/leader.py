@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import leaders
-from sonde_test import ROOT, ControlPlane, Process, diag, main, program, wait
+from sonde_test import Begun, ControlPlane, Process, diag, main, program, wait
 
 DURATION = 15  # a holder that is held up for less than two thirds of that keeps it
 PATIENCE = 90
@@ -125,8 +125,6 @@ def handed_over():
             wait(lambda: done(ns, "r"), PATIENCE, "b works")
 
 
-with ControlPlane(KCLUSTER_AUDIT="1") as cluster:
-    with open(os.path.join(ROOT, "test/tools/example/crd.yaml"), encoding="utf-8") as crd:
-        cluster.kubectl("apply", "-f", "-", stdin=crd.read())
-    cluster.kubectl("wait", "--for=condition=Established", "crd/samples.example.sonde.dev")
-    main(stopped_past_its_lease, stopped_between_check_and_send, handed_over)
+with ControlPlane.of("shared") as cluster:
+    cluster.apply_crds("test/tools/example/crd.yaml")
+    main(*[Begun(test) for test in (stopped_past_its_lease, stopped_between_check_and_send, handed_over)])  # leases run out meanwhile

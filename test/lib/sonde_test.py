@@ -476,6 +476,8 @@ class ControlPlane(Server):
         self.run = run
         self._arguments = arguments
         self._env = {**os.environ, **env}
+        if not self._own:
+            self._env.pop("SONDE_TEST_ID", None)  # what a test restarts is not the test's, and stays
         self._audited, self._audited_to, self._auditing = [], 0, threading.Lock()
 
     @classmethod

@@ -5,7 +5,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import ControlPlane, Process, main, program, wait
+from sonde_test import Engine, Process, main, program, wait
 
 PATIENCE = 120
 REQUEST = {"example.sonde.dev/request": "yes"}
@@ -140,5 +140,5 @@ def recreated_request():
         assert second["metadata"]["ownerReferences"][0]["uid"] == request["metadata"]["uid"]
 
 
-with ControlPlane.of("shared") as cluster:
+with Engine("--no-node", "--no-fsync") as cluster:
     main(creates_and_reports, follows_the_plan, repairs, leaves_strangers_alone, reports_refusals, recreated_request)
