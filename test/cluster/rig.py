@@ -9,9 +9,6 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import ControlPlane, main, wait
 
-MAPS = "/api/v1/namespaces/default/configmaps"
-
-
 def create(name):
     status, body = cluster.api().post(MAPS, {"metadata": {"name": name}})
     assert status == 201, body
@@ -82,17 +79,17 @@ def a_compaction_expires_a_page():
 
 
 def a_service_account_s_token_opens_the_door():
-    token = cluster.rig("token", "default", "default").strip()
-    assert cluster.api(token).get("/api/v1/namespaces/default/pods")[0] == 403
-    cluster.kubectl("create", "rolebinding", "view", "--clusterrole=view", "--serviceaccount=default:default")
-    wait(lambda: cluster.api(token).get("/api/v1/namespaces/default/pods")[0] == 200, 60)
+    token = cluster.rig("token", NS, "default").strip()
+    assert cluster.api(token).get(f"/api/v1/namespaces/{NS}/pods")[0] == 403
+    cluster.kubectl("create", "rolebinding", "view", "-n", NS, "--clusterrole=view", f"--serviceaccount={NS}:default")
+    wait(lambda: cluster.api(token).get(f"/api/v1/namespaces/{NS}/pods")[0] == 200, 60)
 
 
 def a_short_token_expires():
-    path = "/api/v1/namespaces/default/pods"
+    path = f"/api/v1/namespaces/{NS}/pods"
     for seconds in 10, 20, 40, 80:  # longer, where that was over before the first request
         began = time.monotonic()
-        token = cluster.rig("token", "default", "default", seconds).strip()
+        token = cluster.rig("token", NS, "default", seconds).strip()
         if cluster.api(token).get(path)[0] == 200:
             break
         assert time.monotonic() - began > seconds - 1, "expired too early"
@@ -106,7 +103,7 @@ def every_write_is_in_the_audit_log():
 
     def seen():
         return [e for e in cluster.audit() if e["verb"] == "create" and e["objectRef"].get("resource") == "configmaps"
-                and e["responseStatus"]["code"] == 201]
+                and e["objectRef"]["namespace"] == NS and e["responseStatus"]["code"] == 201]
 
     wait(lambda: len(seen()) >= 7, 60)
 
@@ -118,7 +115,8 @@ def a_manager_stops_and_starts_by_itself_alone():
     assert "scheduler: running" in cluster.rig("status")
 
 
-with ControlPlane(KCLUSTER_AUDIT="1") as cluster:
+with ControlPlane.of("fragile") as cluster, cluster.namespace("rig") as NS:
+    MAPS = f"/api/v1/namespaces/{NS}/configmaps"
     main(the_api_server_restarts_with_other_arguments, a_stopped_api_server_answers_nobody_until_it_is_started,
          etcd_keeps_what_it_had_over_a_kill, a_restored_snapshot_takes_versions_back, a_compaction_expires_a_page,
          a_service_account_s_token_opens_the_door, a_short_token_expires, every_write_is_in_the_audit_log,
