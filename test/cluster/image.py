@@ -12,7 +12,7 @@ import tarfile
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from e2e_images import ML, kept
+from e2e_images import ML, archives, made
 from postgres_server import PASSWORD, Postgres
 from sonde_test import ROOT, SOAK, ControlPlane, diag, main, wait
 
@@ -56,29 +56,17 @@ CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
 MOZILLA = "usr/share/ca-certificates/mozilla"
 
 
-def made():
-    """The folder with those in LIMITS, made once."""
-    folder = os.path.join(tmp, "images")
-    if not os.path.exists(folder):
-        subprocess.run([IMAGE + "s", *LIMITS, "--out", folder], check=True, stdout=subprocess.DEVNULL)
-    return folder
-
-
-def archive_of(name):
-    return kept() if name == ML else os.path.join(made(), name + ".tar")
-
-
 @contextlib.contextmanager
 def opened(name):
     """The layer and the configuration of a shipped image."""
-    with tarfile.open(archive_of(name)) as archive:
+    with tarfile.open(archives(cluster)[name]) as archive:
         manifest = json.load(archive.extractfile("manifest.json"))[0]
         with tarfile.open(fileobj=archive.extractfile(manifest["Layers"][0])) as layer:
             yield layer, json.load(archive.extractfile(manifest["Config"]))
 
 
 def parts_of(name):
-    with open(archive_of(name).removesuffix(".tar") + ".spdx.json", encoding="utf-8") as f:
+    with open(archives(cluster)[name].removesuffix(".tar") + ".spdx.json", encoding="utf-8") as f:
         return json.load(f)
 
 
@@ -86,7 +74,7 @@ def they_are_as_small_as_promised():
     for name, limit in LIMITS.items():
         with opened(name) as (layer, _):
             size = sum(member.size for member in layer.getmembers())
-        diag(f"{name}: {size / (1 << 20):.1f} MiB, {os.path.getsize(archive_of(name)) / (1 << 20):.1f} compressed")
+        diag(f"{name}: {size / (1 << 20):.1f} MiB, {os.path.getsize(archives(cluster)[name]) / (1 << 20):.1f} compressed")
         assert size < limit, (name, size)
 
 
@@ -115,7 +103,7 @@ def the_same_commit_gives_the_same_digest():
     again = os.path.join(tmp, "again")
     subprocess.run([IMAGE + "s", *LIMITS, "--out", again], check=True, stdout=subprocess.DEVNULL)
     for file in sorted(os.listdir(again)):
-        with open(os.path.join(again, file), "rb") as x, open(os.path.join(made(), file), "rb") as y:
+        with open(os.path.join(again, file), "rb") as x, open(os.path.join(made(cluster), file), "rb") as y:
             assert x.read() == y.read(), file
 
 
@@ -143,7 +131,7 @@ def another_checkout_gives_the_same_digest():
     subprocess.run(["scripts/images", *LIMITS, "--out", "out"], cwd=other, check=True, stdout=subprocess.DEVNULL,
                    env={**os.environ, "SOURCE_DATE_EPOCH": when})
     for file in sorted(os.listdir(os.path.join(other, "out"))):
-        with open(os.path.join(other, "out", file), "rb") as x, open(os.path.join(made(), file), "rb") as y:
+        with open(os.path.join(other, "out", file), "rb") as x, open(os.path.join(made(cluster), file), "rb") as y:
             assert x.read() == y.read(), file
 
 
@@ -190,29 +178,26 @@ def it_verifies_a_database_by_what_mozilla_trusts():
 def a_pod_runs_from_it():
     archive = os.path.join(tmp, "a.tar")
     make(archive)
-    with ControlPlane.of("node") as cluster:
-        cluster.rig("load", archive)
-        status, body = cluster.api().post("/api/v1/namespaces/default/pods", POD)
-        assert status == 201, body
+    cluster.rig("load", archive)
+    with cluster.namespace("image") as ns:
+        pods = f"/api/v1/namespaces/{ns}/pods"
+        wait(lambda: cluster.api().post(pods, POD)[0] == 201, 120, "a pod, once its account has a token")
 
         def phase():
-            return cluster.api().get("/api/v1/namespaces/default/pods/hello")[1]["status"]["phase"]
+            return cluster.api().get(f"{pods}/hello")[1]["status"]["phase"]
 
         wait(lambda: phase() in ("Succeeded", "Failed"), 400, "the pod has ended")
-        assert phase() == "Succeeded", cluster.kubectl("describe", "pod", "hello")
-        assert cluster.kubectl("logs", "hello") == "hello from uid 1000\n"
+        assert phase() == "Succeeded", cluster.kubectl("describe", "pod", "hello", "-n", ns)
+        assert cluster.kubectl("logs", "hello", "-n", ns) == "hello from uid 1000\n"
 
 
-with tempfile.TemporaryDirectory() as tmp:
+with ControlPlane.of("node") as cluster, tempfile.TemporaryDirectory() as tmp:
     hello = os.path.join(tmp, "hello")
     subprocess.run(["gcc", "-static", "-xc", "-", "-o", hello], input=SOURCE, text=True, check=True)
     tests = [the_same_program_gives_the_same_bytes, the_image_holds_the_program_and_runs_it_as_nobody_special,
              they_are_as_small_as_promised, nobody_special_runs_them_and_they_trust_whom_mozilla_does,
-             the_same_commit_gives_the_same_digest, nothing_tells_where_they_were_built, a_list_of_parts_is_beside_each]
+             the_same_commit_gives_the_same_digest, nothing_tells_where_they_were_built, a_list_of_parts_is_beside_each,
+             a_program_starts_with_nothing_but_its_image, it_verifies_a_database_by_what_mozilla_trusts, a_pod_runs_from_it]
     if SOAK:
         tests.append(another_checkout_gives_the_same_digest)
-    if os.getuid() == 0:
-        tests += [a_program_starts_with_nothing_but_its_image, it_verifies_a_database_by_what_mozilla_trusts, a_pod_runs_from_it]
-    else:
-        diag("not root: no node can be started, so no pod runs from the image")
     main(*tests)

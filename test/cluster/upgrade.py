@@ -27,6 +27,7 @@ from copies import copy_of, make
 from dgdr_play import DGDRS, SPEC, condition, ok
 from every_kind import JOBS, PATIENCE, TYPES, EveryKind, ends, is_over, reports, shows, step_of
 from sonde_test import BUILD, ROOT, ControlPlane, Process, diag, main, wait
+from tidy import tidied
 from watched import Watched
 
 IN_FLIGHT = 20  # DynamoGraphDeploymentRequests, and some of every other kind beside them
@@ -325,7 +326,7 @@ def what_an_older_version_left():
         diag(f"{len(plays)} runs, {len(jobs)} Jobs")
 
 
-with ControlPlane(KCLUSTER_AUDIT="1") as cluster, EveryKind(cluster) as kinds, Site() as site:
+with ControlPlane.of("fragile") as cluster, tidied(cluster), EveryKind(cluster) as kinds, Site() as site:
     if sys.argv[1:2] == ["--record"]:
         an_old_installation()
         record(sys.argv[2])

@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import sys
-import time
 
 import yaml
 
@@ -25,13 +24,14 @@ from chart import render
 from cuda_play import PODGROUP_CRD, PODGROUPS
 from dgdr_play import DGDS, condition, ok
 from installed import HOME, PATIENCE, SERVES, Audit, Operator, answers, containers, granted, one, read
+from schedules import YEARLY, make_due, name_of_due
 from sonde_test import ROOT, ControlPlane, Process, diag, main, program, wait
+from tidy import tidied
 
 NAMESPACED = "namespaced" in sys.argv[1:]
 FOLDER = "deploy/namespaced" if NAMESPACED else "deploy/base"
 RUNS = "ml-pipeline"  # what deploy/namespaced watches
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
-MINUTE = 60
 
 
 def path(play, plural, name=""):
@@ -93,7 +93,8 @@ def cuda_runs():
 def cuda_profile_there():
     """A profile of the experiment's own is there before it is measured, and says something else: it is put right"""
     play = cudas.create(RUNS, "there")
-    owner = {"apiVersion": "gpu.scheduler.io/v1alpha1", "kind": "CUDAExperiment", "name": play.name, "uid": play.uid, "controller": True}
+    owner = {"apiVersion": "gpu.scheduler.io/v1alpha1", "kind": "CUDAExperiment", "name": play.name, "uid": play.uid, "controller": True,
+             "blockOwnerDeletion": True}
     ok(api().post(path(play, cuda_play.PROFILES), {
         "apiVersion": "gpu.scheduler.io/v1alpha1", "kind": "WorkloadProfile", "spec": {"workloadImage": "another", "workloadHash": "x"},
         "metadata": {"name": f"{play.name}-profile", "ownerReferences": [owner]}}))
@@ -187,16 +188,15 @@ def goes_by_itself(world, kind):
 
 
 def is_scheduled(world, kind):
-    """Every minute; where the names of the next ones are taken, that is told"""
+    """One of a schedule is made; another one's name is taken, and its template says so"""
     plural = algorithm_play.KINDS[kind][1]
-    schedule = {"cron": "* * * * *", "concurrencyPolicy": "Allow"}
-    minute = int(time.time()) // MINUTE
-    for i in range(4):
-        world.create(RUNS, f"{kind}-taken-{minute + i}", suspend=True)
-    play, taken = world.create(RUNS, f"{kind}-cron", schedule=schedule), world.create(RUNS, f"{kind}-taken", schedule=schedule)
-    wait(lambda: any(i["metadata"]["name"].startswith(f"{kind}-cron-") for i in ok(api().get(
-        f"{algorithm_play.GROUP}/namespaces/{RUNS}/{plural}"))["items"]), 3 * MINUTE, "a request of the schedule's")
-    taken.wait(lambda s: condition(s, "Stalled").get("reason") == "NameConflict", "NameConflict", 3 * MINUTE)
+    world.create(RUNS, name_of_due(f"{kind}-taken"), suspend=True)
+    play, taken = world.create(RUNS, f"{kind}-cron", **YEARLY), world.create(RUNS, f"{kind}-taken", **YEARLY)
+    for template in play, taken:
+        make_due(api(), template)
+    due = f"{algorithm_play.GROUP}/namespaces/{RUNS}/{plural}/{name_of_due(play.name)}"
+    wait(lambda: api().get(due)[0] == 200, PATIENCE, "the request of the schedule")
+    taken.wait(lambda s: condition(s, "Stalled").get("reason") == "NameConflict", "NameConflict")
     play.delete(), taken.delete()
 
 
@@ -257,11 +257,6 @@ def nothing_is_left_over():
 
 def owners_are_waited_for():
     """Where the server asks who may set finalizers of an owner, the grants for that are needed, and enough"""
-    operator.stop()  # an API server that has just been started forbids everything until it has read the roles
-    cluster.rig("restart", "apiserver", "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement")
-    for world in dgdrs, cudas, profilings, comparisons:
-        world.api.close()
-    operator.start()
     place, name = (f"{RBAC}/namespaces/{RUNS}/roles", "sonde-operator") if NAMESPACED else (f"{RBAC}/clusterroles", "sonde-operator")
     role = ok(api().get(f"{place}/{name}"))
     less = [r for r in role["rules"] if not r["resources"][0].endswith("/finalizers")]
@@ -331,7 +326,8 @@ def no_secrets_no_wildcards():
 
 if __name__ == "__main__":
     with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(ControlPlane(KCLUSTER_AUDIT="1"))
+        cluster = stack.enter_context(ControlPlane.of("fragile"))
+        stack.enter_context(tidied(cluster))
         cluster.kubectl("create", "namespace", RUNS)
         cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy/crds"))
         cluster.kubectl("apply", "-k", os.path.join(ROOT, FOLDER))

@@ -6,8 +6,10 @@ commands are run one after the other, with build/ in PATH; three pages at a time
 the rest of its page, or until the same is started again. So that nobody's port is taken, the ports of 127.0.0.1 that a page names become
 free ones, and an operator of which the page does not say where it is asked for its health is not asked.
 
-    test/docs/commands.py docs/cli.md      one page
-    test/docs/commands.py --show docs/cli.md      and what its commands print
+    test/docs/commands.py                       the pages that need no Kubernetes
+    test/docs/commands.py cluster               the others, on the plane `fragile`
+    test/docs/commands.py docs/cli.md           one page
+    test/docs/commands.py --show docs/cli.md    and what its commands print
 """
 
 import concurrent.futures
@@ -24,6 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import doc_pages  # noqa: E402  pylint: disable=wrong-import-position
 from sonde_test import BUILD, ROOT, ControlPlane, Engine, Process, diag, kubectl_path, main, wait  # noqa: E402
 from terminal import Terminal  # noqa: E402
+from tidy import tidied  # noqa: E402
 
 PATIENCE = 300  # for one command, or what a page takes for granted: some real runs
 # What does not end by itself: it is waited for until it has printed what is shown, or anything, and ended with its page.
@@ -199,7 +202,13 @@ def replayed():
         yield engine
 
 
-SERVERS = {"engine": served, "cluster": ControlPlane, "replay": replayed, "nothing": contextlib.nullcontext}
+@contextlib.contextmanager
+def kubernetes():
+    with ControlPlane.of("fragile") as cluster, tidied(cluster):
+        yield cluster
+
+
+SERVERS = {"engine": served, "cluster": kubernetes, "replay": replayed, "nothing": contextlib.nullcontext}
 
 
 def follow(reader, command, shown, terminal):
@@ -331,15 +340,17 @@ def output_is_compared_as_it_says():
         assert not equal(shown, printed), (shown, printed)
 
 
-def tests(chosen, pool):
+def pages(words):
+    """[(file, blocks that are run)] of the pages that WORDS choose."""
     for file, text in doc_pages.pages():
         runs = [block for block in doc_pages.blocks(text) if block.is_commands and "not run" not in block.comments]
-        if runs and (not chosen or file in chosen):
-            yield page_test(file, runs, pool)
+        if runs and (file in words if words not in ([], ["cluster"]) else (runs[0].comments.get("on") == "cluster") == bool(words)):
+            yield file, runs
 
 
 SHOW = "--show" in sys.argv[1:]
 if __name__ == "__main__":
     names = [word for word in sys.argv[1:] if word != "--show"]
+    checks = () if names else (pages_are_read_as_they_say, output_is_compared_as_it_says, every_comment_is_understood)
     with concurrent.futures.ThreadPoolExecutor(3) as readers:
-        main(pages_are_read_as_they_say, output_is_compared_as_it_says, every_comment_is_understood, *tests(names, readers))
+        main(*checks, *[page_test(file, runs, readers) for file, runs in pages(names)])

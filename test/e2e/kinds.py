@@ -1,6 +1,5 @@
 """Each kind of request from one end to the other, in real pods from the shipped images."""
 
-import datetime
 import json
 import os
 
@@ -9,9 +8,11 @@ from cuda_play import PODGROUP_CRD, PODGROUPS
 from cuda_site import SAMPLE, SAMPLE_PROGRAM
 from dgd_controller import FAULTS, DgdController, Deployments, quick_sweep
 from e2e_images import reference
-from e2e_site import BUSYBOX, GPUS, PATIENCE
+from e2e_site import BUSYBOX, PATIENCE
 from installed import HOME
+from planes import GPUS
 from pods import stalled, waits
+from schedules import YEARLY, make_due, name_of_due
 from sonde_test import diag, wait
 
 # --- algorithms ------------------------------------------------------------------------------------------------------------
@@ -130,13 +131,6 @@ def the_api_in_the_cluster(site):
 
 SMALL = {"ap": {"algorithmName": "quick_sort", "inputSize": 100},
          "ac": {"algorithms": [{"name": "quick_sort"}, {"name": "merge_sort"}], "inputSize": 100}}
-YEARLY = {"schedule": {"cron": "0 0 1 1 *"}}
-
-
-def due(site, template):
-    """Makes a template of a schedule believe that nobody has looked for years: the last one is due now."""
-    template.wait(lambda s: "nextScheduleTime" in s, "the next one", PATIENCE)
-    ok(site.server.api().patch(f"{template.path}/status", {"status": {"schedule": {"since": "2020-06-01T00:00:00Z"}}}))
 
 
 def again_and_for_a_while(site):
@@ -144,7 +138,7 @@ def again_and_for_a_while(site):
     ns = site.namespace("team-a")
     for kind, spec in SMALL.items():
         template = site.algorithms.create(ns, f"yearly-{kind}", spec, kind=kind, **YEARLY)
-        due(site, template)
+        make_due(site.server.api(), template)
         status = template.wait(lambda s: "lastRun" in s, "one that has ended", PATIENCE)
         assert status["lastRun"]["phase"] == "Completed", status
         brief = site.algorithms.create(ns, f"brief-{kind}", spec, kind=kind, ttlSecondsAfterFinished=1)
@@ -154,12 +148,11 @@ def again_and_for_a_while(site):
 def names_that_are_taken(site):
     """What a request is to make has somebody else's name: that is told, and what is there is not touched"""
     ns = site.namespace("team-a")
-    new_year = datetime.datetime(datetime.datetime.now(datetime.timezone.utc).year, 1, 1, tzinfo=datetime.timezone.utc)
     for kind, spec in SMALL.items():
-        other = site.algorithms.create(ns, f"taken-{kind}-{int(new_year.timestamp()) // 60}", spec, kind=kind, suspend=True)
+        other = site.algorithms.create(ns, name_of_due(f"taken-{kind}"), spec, kind=kind, suspend=True)
         before = other.wait(lambda s: condition(s, "Suspended").get("status") == "True", "its suspension", PATIENCE)
         template = site.algorithms.create(ns, f"taken-{kind}", spec, kind=kind, **YEARLY)
-        due(site, template)
+        make_due(site.server.api(), template)
         template.wait(lambda s: stalled(s)[0] == "NameConflict", "NameConflict", PATIENCE)
         assert other.status() == before and "ownerReferences" not in other.get()["metadata"]
 

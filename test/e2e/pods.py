@@ -105,6 +105,30 @@ def evicted_by_the_kubelet(site):
     assert reason == "Evicted" and "8Mi" in sentence, (reason, sentence)
 
 
+def deleted_by_somebody(site):
+    """A deleted pod costs a retry: another attempt, in a Job of its own"""
+    once = "case $(hostname) in dprofiler-deleted-[2-9]-*) sleep 0.2;; *) sleep 600;; esac"  # the first pod never ends by itself
+    play = site.algorithms.create(site.namespace("team-b"), "deleted", custom(once), iterations=2)
+    pod = running(play)["metadata"]
+    ok(site.server.api().delete(f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}?gracePeriodSeconds=2"))
+    status = play.phase("Completed", PATIENCE)
+    assert status["run"]["attempt"] >= 2 and status["run"]["retries"] == 1 and status["results"]["n"] == 2, status
+
+
+def suspended_and_resumed(site):
+    """Suspended in mid-run its pod goes; resumed it is done by another attempt, which costs no retry"""
+    once = "case $(hostname) in dprofiler-paused-[2-9]-*) sleep 0.2;; *) sleep 600;; esac"
+    play = site.algorithms.create(site.namespace("team-b"), "paused", custom(once), iterations=2)
+    pod = running(play)["metadata"]
+    play.edit(suspend=True)
+    play.wait(lambda s: condition(s, "Suspended").get("status") == "True", "its suspension", PATIENCE)
+    path = f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}"
+    wait(lambda: site.server.api().get(path)[0] == 404, PATIENCE, "the pod to be gone")
+    play.edit(suspend=False)
+    status = play.wait(lambda s: s.get("phase") == "Completed", "its end", PATIENCE)
+    assert status["run"]["attempt"] == 2 and status["run"]["retries"] == 0 and status["results"]["n"] == 2, status
+
+
 def an_image_that_is_not_there(site):
     """An image that cannot be pulled is told with its name, and nothing else waits for it; cancelled, its Job goes"""
     play = site.algorithms.create(site.namespace("team-b"), "pull", custom("true", image="localhost/there-is-none:1"))
@@ -167,5 +191,5 @@ def the_operator_is_killed(site):
     assert play.job()["metadata"]["uid"] == job and play.pod()["metadata"]["uid"] == before["metadata"]["uid"], "another pod"
 
 
-TESTS = (a_foreign_image, out_of_memory, evicted_by_somebody, evicted_by_the_kubelet, an_image_that_is_not_there, over_quota,
-         a_namespace_that_goes, the_operator_is_killed)
+TESTS = (a_foreign_image, out_of_memory, evicted_by_somebody, evicted_by_the_kubelet, deleted_by_somebody, suspended_and_resumed,
+         an_image_that_is_not_there, over_quota, a_namespace_that_goes, the_operator_is_killed)

@@ -60,10 +60,18 @@ def kept():
     return path
 
 
-def archives(folder):
-    """{name: archive}; FOLDER is for those that are made anew."""
-    _make(folder, *[name for name in NAMES if name != ML])
-    return {name: kept() if name == ML else os.path.join(folder, f"{name}.tar") for name in NAMES}
+def made(server):
+    """The folder of all but sonde-ml, made once for each control plane with a node."""
+    folder = server.file("images")
+    if not os.path.exists(folder):
+        _make(folder + ".new", *[name for name in NAMES if name != ML])
+        os.rename(folder + ".new", folder)
+    return folder
+
+
+def archives(server):
+    """{name: archive}"""
+    return {name: kept() if name == ML else os.path.join(made(server), f"{name}.tar") for name in NAMES}
 
 
 def reference(name):

@@ -4,8 +4,7 @@
         play = site.algorithms.create(site.namespace("team-a"), "sort", {"algorithmName": "quick_sort", "inputSize": 1000})
         play.phase("Completed", PATIENCE)
 
-The API server has an audit log, and enforces what some clusters do: whoever makes an object that its owner's deletion waits
-for must be allowed to write the owner's finalizers.
+The cluster is the plane `node`, and is left as it was found.
 """
 
 import contextlib
@@ -27,11 +26,10 @@ from dgdr_play import ok
 from e2e_images import archives
 from installed import HOME
 from sonde_test import ControlPlane, diag, kubectl_path, program, wait
+from tidy import tidied
 
 PATIENCE = 300
-GPUS = 4
 BUSYBOX = "localhost/busybox:1"  # is on every node of the rig, and knows nothing of us
-ENFORCE = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
 
 
 class Site:
@@ -45,8 +43,8 @@ class Site:
         with self._stack:
             self.folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-e2e-", dir="/tmp"))
             os.chmod(self.folder, 0o755)
-            self.server = self._stack.enter_context(ControlPlane(
-                node=True, KCLUSTER_AUDIT="1", KCLUSTER_RESOURCES=f"nvidia.com/gpu={GPUS}", KCLUSTER_APISERVER_ARGS=ENFORCE))
+            self.server = self._stack.enter_context(ControlPlane.of("node"))
+            self._stack.enter_context(tidied(self.server))
             self._images()
             self.manifests = manifests()
             self._before()
@@ -64,7 +62,7 @@ class Site:
 
     def _images(self):
         began = time.monotonic()
-        self.archives = archives(os.path.join(self.folder, "images"))
+        self.archives = archives(self.server)
         made = time.monotonic()
         self.server.rig("load", *self.archives.values())
         make_images(self.server, self.folder)
@@ -75,7 +73,7 @@ class Site:
         self.server.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
 
     def _before(self):
-        """All but the operator itself, which is measured from its start; and a volume, which the rig has no provisioner for."""
+        """All but the operator itself; and a volume, which the rig has no provisioner for."""
         self.namespace(HOME)
         self.volume("history", claim="sonde-history")
         crds = [d for d in self.manifests if d["kind"] == "CustomResourceDefinition"]
@@ -104,7 +102,7 @@ class Site:
     # --- what a scenario needs
 
     def namespace(self, name):
-        """It stays: all goes with the cluster."""
+        """It stays until all scenarios have ended."""
         ok(self.server.api().post("/api/v1/namespaces", {"metadata": {"name": name}}), 201, 409)
         return name
 
@@ -124,7 +122,7 @@ class Site:
         return list(filter(None, yaml.safe_load_all(chart.render(values=[f"runNamespaces={json.dumps([values])}"], only=["runs"]))))
 
     def keep(self, context):
-        """Enters a context that ends with the cluster."""
+        """Enters a context that ends with the site."""
         return self._stack.enter_context(context)
 
     # --- the operator
@@ -185,22 +183,6 @@ class Site:
         text = self.kubectl("-n", HOME, "logs", wait(self.pod, PATIENCE, "the operator")["metadata"]["name"], check=False)
         return [json.loads(line) for line in text.splitlines()]
 
-    def pid(self):
-        """The operator's process, as this machine sees it."""
-        uid = wait(self.pod, PATIENCE, "the operator")["metadata"]["uid"]
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                with open(f"/proc/{pid}/cgroup", encoding="utf-8") as f, open(f"/proc/{pid}/cmdline", "rb") as g:
-                    if uid in f.read() and g.read().split(b"\0")[:1] == [b"/usr/bin/sonde"]:
-                        return int(pid)
-        raise AssertionError(f"no process of pod {uid}")
-
-    def memory(self):
-        """(anonymous, resident) in KiB."""
-        with open(f"/proc/{self.pid()}/status", encoding="utf-8") as f:
-            fields = dict(line.split(":", 1) for line in f)
-        return tuple(int(fields[name].split()[0]) for name in ("RssAnon", "VmRSS"))
-
 
 def manifests():
     """All that the chart makes with its own values, for the server's version."""
@@ -210,10 +192,3 @@ def manifests():
 def moment(text):
     """A time of a log, in seconds."""
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-
-
-def started_at(pid):
-    """When a process began, in seconds of the wall's clock; the kernel counts in hundredths."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-        ticks = int(f.read().rpartition(")")[2].split()[19])
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")

@@ -506,8 +506,17 @@ class ControlPlane(Server):
             except BaseException:
                 self.__exit__()
                 raise
+        else:
+            self._audited_to = self._audit_end()
         self.kubeconfig = os.path.join(self.run, "admin.kubeconfig")
         return self
+
+    def _audit_end(self):
+        """Where the last whole line of the audit log ends: what is before is not this test's."""
+        with open(self.file("log", "audit.log"), "rb") as f:
+            end = f.seek(0, os.SEEK_END)
+            start = f.seek(max(0, end - (1 << 20)))
+            return start + f.read(end - start).rfind(b"\n") + 1
 
     def __exit__(self, *_):
         if self._own:
@@ -519,7 +528,7 @@ class ControlPlane(Server):
         return os.path.join(self.run, *path)
 
     def audit(self):
-        """The events of the audit log so far (KCLUSTER_AUDIT); a line that is just being written is left out."""
+        """The events of the audit log since the `with` block began; a line that is just being written is left out."""
         with self._auditing, open(self.file("log", "audit.log"), "rb") as f:
             f.seek(self._audited_to)
             for line in f:
