@@ -531,12 +531,15 @@ bool run_job_retries(const struct json *job)
 void run_job_halt(const struct view *v, struct decision *d, const struct run_names *names)
 {
         const struct object *job = view_child(v, &KUBE_JOB, names->job), *pod = run_newest_pod(v, job);
+        const struct object *map = view_child(v, &KUBE_CONFIGMAP, names->status_map);
         const char *last = json_str(json_at(json_at(v->request, "status"), "progress"), "podUID");
         struct run_pod p;
         bool other;
 
         if (!pod || !run_job_goes_on(job->json))
                 return;
+        if (!last && map) /* a CRD from before there was progress prunes it */
+                last = json_str(json_at(map->json, "data"), "podUID");
         run_pod_read(pod, &p);
         other = last ? !streq(pod->uid, last) : !p.over; /* not known: one that has ended is the run's own */
         if (other || run_pod_never_started(&p) ||
