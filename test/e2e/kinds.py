@@ -231,8 +231,7 @@ def cuda(*command, **more):
 def a_cuda_experiment(site):
     """Profiled by the runner around a stand-in for Nsight Compute, since there is no GPU; executed; reused by another"""
     ns = site.namespace("gpu")
-    site.kubectl("label", "node", "node-1", "nvidia.com/gpu.product=Tesla-T4", "nvidia.com/gpu.memory=15360",
-                 "nvidia.com/gpu.count=1", "nvidia.com/gpu.compute.major=7", "nvidia.com/gpu.compute.minor=5")
+    site.label_node(product="Tesla-T4", memory="15360", count="1", compute_major="7", compute_minor="5")
     play = site.cuda.create(ns, "vectoradd", cuda())
     status = play.phase("Succeeded", PATIENCE)
     profile = play.profile()["status"]

@@ -106,6 +106,12 @@ class Site:
         ok(self.server.api().post("/api/v1/namespaces", {"metadata": {"name": name}}), 201, 409)
         return name
 
+    def label_node(self, **labels):
+        """Of the GPU: product="Tesla-T4". They go with the site."""
+        node, names = "/api/v1/nodes/node-1", [f"nvidia.com/gpu.{name.replace('_', '.')}" for name in labels]
+        ok(self.server.api().patch(node, {"metadata": {"labels": dict(zip(names, labels.values()))}}))
+        self._stack.callback(lambda: self.server.api().patch(node, {"metadata": {"labels": dict.fromkeys(names)}}))
+
     def kubectl(self, *words, **more):
         return self.algorithms.kubectl(*words, **more)
 
