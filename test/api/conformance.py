@@ -8,7 +8,7 @@
     conformance.py --node                        the cases that need a node, which all others must not have
     conformance.py --list | --omissions          the cases' titles; what the engine leaves out, as a table
 
-Without --left the control plane is the one that test/run keeps (SONDE_SHARED_CLUSTER), or one of its own; without
+Without --left the control plane is the one that test/run keeps, or one of its own; without
 --right the engine is started from build/ without a node.
 """
 

@@ -1,4 +1,4 @@
-"""Elections as the API server saw them: whose writes took effect, and when. Its control plane has KCLUSTER_AUDIT.
+"""Elections as the API server saw them: whose writes took effect, and when.
 
 One of several operators is told by BY(event), of an event of the audit log: by its user agent, or by its account.
 """
