@@ -80,6 +80,7 @@ static const struct row rows_of_comparison[] = {
 };
 
 static const struct mistake mistakes[] = {
+        {{.bug = BUG_BY_NAME, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
         {{.bug = BUG_FORGETFUL, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
         {{.bug = BUG_ONE_POD, .left = {0, 0, 0, 0, 0, 0}, .spec = SPEC_TWO_PODS},
          .found = "there are pods left"},

@@ -66,7 +66,7 @@ bool act_make_pod(struct model *m, struct state *s, unsigned job)
 
         while (n < PODS_MAX && pods.v[n].uid)
                 n++;
-        if (!j || j->end || j->deleting || j->pods > 1 || n == PODS_MAX || !is_of_account(m, s, j->uid))
+        if (!j || j->end || j->deleting || j->pods > 2 || n == PODS_MAX || !is_of_account(m, s, j->uid))
                 return false;
         if (j->pods && !job_retries(j, last) &&
             (!m->scenario->old_server || !last || !last->asked ||

@@ -72,6 +72,7 @@ static const struct row rows[] = {
 };
 
 static const struct mistake mistakes[] = {
+        {{.bug = BUG_BY_NAME, .left = {0, 0, 1, 0, 0, 0}, .spec = SPEC_NO_PROFILING, .recreated = true}},
         {{.bug = BUG_FORGETFUL, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
         {{.bug = BUG_EAGER, .left = {0, 0, 0, 0, 0, 0}}, .found = "two Jobs of the request are active"},
         {{.bug = BUG_FORGETS, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_DELETE_JOB)},

@@ -20,6 +20,7 @@ static const struct row rows[] = {
 };
 
 static const struct mistake mistakes[] = {
+        {{.bug = BUG_BY_NAME, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
         {{.bug = BUG_FORGETFUL, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_EVICT)}},
 };
 

@@ -37,8 +37,9 @@ bool act_edit(struct model *m, struct state *s, unsigned edit)
                 return false;
         if (!spend(s, LEFT_EDIT))
                 return false;
-        if (edit == EDIT_WORKLOAD && m->subject->renews)
-                s->success = 0; /* it is of another workload, and may be dropped */
+        /* It is of another workload, or was not wanted any more, and may be dropped. */
+        if (m->subject->renews && (edit == EDIT_WORKLOAD || (edit == EDIT_OWN && (r.spec & bit))))
+                s->success = 0;
         if (edit == EDIT_OWN && m->subject->renews)
                 s->excused |= EXCUSED_PRODUCT;
         set_spec(m, s, r.spec ^ bit);

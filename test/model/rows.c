@@ -87,7 +87,6 @@ static const struct mistake mistakes_of_all[] = {
         {{.bug = BUG_SUSPENDED_SUCCESS, .left = {0, 1, 0, 0, 0, 0}, .edits = BIT(EDIT_SUSPEND)}},
         {{.bug = BUG_ANY_POD, .left = {0, 0, 0, 0, 1, 0}, .mishaps = BIT(MISHAP_DELETE_POD)}},
         {{.bug = BUG_STATUS_FIRST, .left = {0, 0, 0, 1, 0, 0}}},
-        {{.bug = BUG_BY_NAME, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
         {{.bug = BUG_ADOPTS, .left = {0, 0, 1, 0, 0, 0}, .recreated = true}},
         {{.bug = BUG_FICKLE}, "deciding twice"},
         {{.bug = BUG_ASKS_ON}, "more and more look-ups"},

@@ -49,6 +49,7 @@ const char *const bug_names[BUG_MAX_] = {
         [BUG_QUEUE_STAYS] = "status.queue stays after the admission",
         [BUG_KEEPS_SLOT] = "what has ended keeps its slot",
         [BUG_CANCELLED_SUCCESS] = "a cancelled request does not look for its success",
+        [BUG_CLAIMED] = "the next attempt has a number that a pod has claimed",
         [BUG_RESTARTS] = "startedAt is the time of the last report",
 };
 
@@ -279,6 +280,7 @@ static void sabotage_run(struct model *m, const struct view *v, struct json *sta
 {
         const struct json *before = json_at(v->request, "status");
         struct json *run = json_at(status, "run"), *progress = json_at(status, "progress");
+        int64_t attempt = json_int(json_at(before, "run"), "attempt", 0);
         char text[TIME_TEXT_MAX];
 
         if (is(m, BUG_REHASH) && run)
@@ -286,6 +288,8 @@ static void sabotage_run(struct model *m, const struct view *v, struct json *sta
                          json_string(v->arena, json_str_or(status, m->subject->state, "")));
         if (is(m, BUG_SKIPS) && run && !json_at(before, "run"))
                 json_set(v->arena, run, "attempt", json_i64(v->arena, 2));
+        if (is(m, BUG_CLAIMED) && json_int(run, "attempt", 0) > attempt && attempt)
+                json_set(v->arena, run, "attempt", json_i64(v->arena, attempt + 1));
         if (is(m, BUG_RESTARTS) && json_at(progress, "startedAt"))
                 json_set(v->arena, progress, "startedAt",
                          json_string(v->arena, time_format(v->now + (usec_t)json_int(progress, "percent", 0) *

@@ -55,6 +55,7 @@ enum bug {
         BUG_KEEPS_SLOT,  /* what has ended keeps its slot */
         BUG_RESTARTS,    /* progress.startedAt is the time of the last report */
         BUG_CANCELLED_SUCCESS, /* a success is not looked for when the request is cancelled */
+        BUG_CLAIMED,           /* the next attempt's number is not above what pods have claimed */
         BUG_MAX_,
 };
 

@@ -36,8 +36,8 @@ static struct json *show_spec(struct arena *a, uint8_t bits)
                 json_set(a, spec, "timeout", json_string(a, "60s"));
         if (bits & SPEC_NO_RETRIES)
                 json_set(a, spec, "retries", json_i64(a, 0));
-        if (bits & SPEC_BACKOFF)
-                json_set(a, spec, "backoffLimit", json_i64(a, 1));
+        if (bits & (SPEC_BACKOFF | SPEC_BACKOFF_2))
+                json_set(a, spec, "backoffLimit", json_i64(a, bits & SPEC_BACKOFF ? 1 : 2));
         return spec;
 }
 
@@ -96,6 +96,8 @@ static bool workload_ended_well(const struct model *m, const struct state *s, ui
 
 static void judge_written(struct model *m, const struct state *s, const struct facts *is)
 {
+        if (is->outcome && !is->cancelled && !s->excused && !(s->jobs_made & 1U << is->attempt))
+                model_wrong(m, "an attempt has ended that never had a Job");
         if (is->outcome == OUTCOME_FAILED && !is->cancelled && !is->timed_out && !s->excused &&
             workload_ended_well(m, s, is->job))
                 model_wrong(m, "a run whose workload has ended well is told as a failure");
