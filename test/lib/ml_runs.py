@@ -32,16 +32,22 @@ def run(framework, seed=SEED, rows=ROWS, **request):
     return result
 
 
-def refused(**request):
-    """(reason, message) of a request that must not be done, found out before any data is made."""
-    made = common.make_data
+def refused(without=(), **request):
+    """(reason, message) of a request that must not be done, found out before any data is made. WITHOUT: modules that this machine
+    may have, and must not for this."""
+    made, loaded = common.make_data, {name: sys.modules.get(name) for name in without}
     tasks.make_data = None
+    sys.modules.update(dict.fromkeys(without))  # importing one of them fails
     try:
         tasks.run(common.Job(request, {}))
     except common.Refused as e:
         return e.reason, str(e)
     finally:
         tasks.make_data = made
+        for name, module in loaded.items():
+            del sys.modules[name]
+            if module:
+                sys.modules[name] = module
     raise AssertionError(f"{request} was not refused")
 
 
