@@ -12,7 +12,7 @@ import tarfile
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from e2e_images import ML, archives, made
+from e2e_images import ML, archive_of, made
 from postgres_server import PASSWORD, Postgres
 from sonde_test import ROOT, SOAK, ControlPlane, diag, main, wait
 
@@ -59,14 +59,14 @@ MOZILLA = "usr/share/ca-certificates/mozilla"
 @contextlib.contextmanager
 def opened(name):
     """The layer and the configuration of a shipped image."""
-    with tarfile.open(archives(cluster)[name]) as archive:
+    with tarfile.open(archive_of(cluster, name)) as archive:
         manifest = json.load(archive.extractfile("manifest.json"))[0]
         with tarfile.open(fileobj=archive.extractfile(manifest["Layers"][0])) as layer:
             yield layer, json.load(archive.extractfile(manifest["Config"]))
 
 
 def parts_of(name):
-    with open(archives(cluster)[name].removesuffix(".tar") + ".spdx.json", encoding="utf-8") as f:
+    with open(archive_of(cluster, name).removesuffix(".tar") + ".spdx.json", encoding="utf-8") as f:
         return json.load(f)
 
 
@@ -74,7 +74,7 @@ def they_are_as_small_as_promised():
     for name, limit in LIMITS.items():
         with opened(name) as (layer, _):
             size = sum(member.size for member in layer.getmembers())
-        diag(f"{name}: {size / (1 << 20):.1f} MiB, {os.path.getsize(archives(cluster)[name]) / (1 << 20):.1f} compressed")
+        diag(f"{name}: {size / (1 << 20):.1f} MiB, {os.path.getsize(archive_of(cluster, name)) / (1 << 20):.1f} compressed")
         assert size < limit, (name, size)
 
 

@@ -84,7 +84,7 @@ def every_run_is_in_the_history():
     """Every run that has ended is in the history, on the volume that the operator's claim has got"""
     with contextlib.closing(sqlite3.connect(os.path.join(site.folder, "history/history.db"))) as db:
         rows = dict(db.execute("SELECT name, outcome FROM run ORDER BY attempt").fetchall())
-    good = ("mine", "moved", "long", "three", "model", "spread", "step", "llm", "own", "vectoradd")
+    good = ("mine", "moved", "deleted", "paused", "long", "three", "model", "spread", "step", "llm", "own", "vectoradd")
     wanted = {**dict.fromkeys(good, "Succeeded"), "eater": "Failed", "writer": "Failed"}
     assert {name: rows.get(name) for name in wanted} == wanted, rows
 

@@ -4,6 +4,7 @@ Making sonde-ml downloads and unpacks 160 packages of Debian's, and takes minute
 of all that goes into it: the scripts, the adapters, our version, and those of the packages that would be installed now.
 """
 
+import functools
 import glob
 import hashlib
 import importlib.machinery
@@ -45,6 +46,7 @@ def _make(folder, *names):
     diag(done.stdout)
 
 
+@functools.lru_cache
 def kept():
     """The path of sonde-ml in the cache, made now if it is not there; what is in it is beside it, as .spdx.json."""
     cache = os.path.join(os.path.dirname(os.path.dirname(kubectl_path())), "images")
@@ -69,9 +71,13 @@ def made(server):
     return folder
 
 
+def archive_of(server, name):
+    return kept() if name == ML else os.path.join(made(server), f"{name}.tar")
+
+
 def archives(server):
     """{name: archive}"""
-    return {name: kept() if name == ML else os.path.join(made(server), f"{name}.tar") for name in NAMES}
+    return {name: archive_of(server, name) for name in NAMES}
 
 
 def reference(name):
