@@ -165,7 +165,6 @@ def the_data_is_in_memory_once_and_while_tuning_twice():
 
 
 def what_is_wrong_is_refused_by_name_before_any_data_is_made():
-    sys.modules.update(pyspark=None, ray=None, xgboost=None, torch=None)  # not there, whatever this machine has
     for request, reason, words in (
             ({"framework": "keras"}, "InvalidParameter", "no framework 'keras'; there are dask, pytorch, ray, sklearn, spark, xgboost"),
             ({"task": "sorting"}, "InvalidParameter", "no task 'sorting'; there are train, feature_selection"),
