@@ -140,9 +140,8 @@ const char *local_last_words(struct local *l, struct arena *a)
 void local_take_down(struct local *l)
 {
         if (l->pid > 0 && !l->reaped) {
-                (void)kill(
-                        l->pid,
-                        SIGCONT); /* first: after SIGTERM it would meet a leak check that stops the process */
+                /* First: after SIGTERM it would continue what a leak check at the end has stopped. */
+                (void)kill(l->pid, SIGCONT);
                 (void)kill(-l->pid, SIGTERM);
                 if (!wait_end(l, TERM_MS)) {
                         (void)kill(l->pid, SIGKILL);
