@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from accounts import granted_yet, kubeconfig_of
-from sonde_test import ROOT, ControlPlane, Process, diag, main, program, wait
+from sonde_test import ControlPlane, Process, diag, main, program, wait
 
 PATIENCE = 120
 GROUP = "/apis/nvidia.com/v1alpha1"
@@ -135,8 +135,7 @@ def a_namespace_goes_without_a_word():
 
 
 with ControlPlane.of("shared") as cluster:
-    for path in "deploy/crds/dynamographdeploymentrequests.yaml", "test/kinds/dgd-crd.yaml":
-        cluster.kubectl("apply", "-f", os.path.join(ROOT, path))
+    cluster.apply_crds("deploy/crds/dynamographdeploymentrequests.yaml", "test/kinds/dgd-crd.yaml")
     wait(lambda: cluster.api().get(f"{GROUP}/{DGDRS}")[0] == 200, PATIENCE, "the kind to be served")
     main(a_missing_grant_is_told_and_then_enough, a_kind_that_may_not_be_read_is_said,
          a_delete_that_is_forbidden_hides_no_outcome, a_namespace_goes_without_a_word)

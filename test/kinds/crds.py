@@ -11,6 +11,7 @@ import yaml
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from sonde_test import ROOT, ControlPlane, main, wait
+from tidy import tidied
 
 DGDRS = "/apis/nvidia.com/v1alpha1/namespaces/{}/dynamographdeploymentrequests"
 CUDA = "/apis/gpu.scheduler.io/v1alpha1/namespaces/{}/{}"
@@ -128,7 +129,7 @@ def what_cannot_be_is_refused_at_once():
 
 
 if __name__ == "__main__":
-    with ControlPlane.of("shared") as plane:
+    with ControlPlane.of("fragile") as plane, tidied(plane):
         main(kubectl_takes_them_with_validation_on, nothing_in_them_is_lost, kubectl_explains_every_level,
              the_seeds_own_requests_are_taken_and_kept_whole, the_seeds_columns_are_there_in_their_order,
              kratos_own_objects_are_taken_and_kept_whole, what_cannot_be_is_refused_at_once)

@@ -111,23 +111,6 @@ class Begun(threading.Thread):
             raise self._failed
 
 
-class IdleShare:
-    """How much of the machine's time was idle since this was made: a bound on seconds says something only where some was."""
-
-    def __init__(self):
-        self._before = self._ticks()
-
-    @staticmethod
-    def _ticks():
-        with open("/proc/stat", encoding="utf-8") as f:
-            times = [int(t) for t in f.readline().split()[1:9]]
-        return sum(times), times[3] + times[4]
-
-    def seen(self):
-        passed, idle = (after - before for after, before in zip(self._ticks(), self._before))
-        return idle / max(passed, 1)
-
-
 def wait(condition, seconds=120, what=None, every=None):
     """Calls CONDITION until it returns something true, and returns that. AssertionError after SECONDS.
 

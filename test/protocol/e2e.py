@@ -17,7 +17,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
-from sonde_test import ROOT, ControlPlane, Engine, Process, diag, main, program, wait
+from sonde_test import ROOT, SOAK, ControlPlane, Engine, Process, diag, main, program, wait
 
 PATIENCE = 400  # a kubelet of 1.20 under load takes minutes
 GROUP = "/apis/test.sonde.dev/v1alpha1"
@@ -547,8 +547,8 @@ def killed_at_every_write():
 
 @with_operator
 def many_runs_at_once(ns, operator, seen):
-    """50 runs in one namespace at once: no state of one is ever seen on another"""
-    names = [f"r{i}" for i in range(50)]
+    """Many runs in one namespace at once: no state of one is ever seen on another"""
+    names = [f"r{i}" for i in range(50 if SOAK else 20)]
     for name in names:
         run(ns, name, work(name), shape="many")
     for name in names:

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 from accounts import granted_yet
-from sonde_test import ROOT, ControlPlane, Process, main, program, wait
+from sonde_test import ControlPlane, Process, main, program, wait
 from web_client import Web
 
 PATIENCE = 180
@@ -200,7 +200,7 @@ def a_grant_of_everything_that_is_taken_back_ends():
 
 with ControlPlane.of("shared") as cluster, cluster.namespace("web-a") as a, cluster.namespace("web-b") as b:
     for crd in CRDS:
-        cluster.kubectl("apply", "-f", os.path.join(ROOT, "deploy", "crds", crd + ".yaml"))
+        cluster.apply_crds(f"deploy/crds/{crd}.yaml")
     token_a, token_b = caller(a), caller(b)
     try:
         token_admin = wide_caller(a)
