@@ -81,7 +81,8 @@ def linked(files):
         inputs = subprocess.run(["ninja", "-C", directory, "-t", "inputs", output], stdout=subprocess.PIPE, check=False,
                                 text=True).stdout.split() if name.startswith(("unit-", "replay-")) else ()
         if any(os.path.dirname(i) in folders and i in objects for i in inputs):
-            found.add(name.replace("unit-", "asan:", 1) if name.startswith("unit-") else name.replace("replay-", "corpus:", 1))
+            kind, _, subject = name.partition("-")
+            found |= {f"asan:{subject}", f"unit:{subject}"} if kind == "unit" else {f"corpus:{subject}"}
     return found
 
 
